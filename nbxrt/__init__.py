@@ -1,0 +1,103 @@
+"""The device runtime under engines that launch their own GPU kernels: one YAML file a vendor, one binder for all.
+
+    import nbxrt
+
+    rt = nbxrt.open()                  # the best backend that is here
+    address = rt.malloc(1 << 20)
+
+Importing nbxrt does nothing: names are loaded at their first use.
+"""
+
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nbxrt.catalogue.model import Backend as Backend
+    from nbxrt.describing import describe as describe
+    from nbxrt.describing import validate as validate
+    from nbxrt.detection import BackendReport as BackendReport
+    from nbxrt.detection import Detection as Detection
+    from nbxrt.detection import backend_table as backend_table
+    from nbxrt.detection import detect as detect
+    from nbxrt.detection import device_memory as device_memory
+    from nbxrt.detection import gpu_backend as gpu_backend
+    from nbxrt.detection import gpu_runtime as gpu_runtime
+    from nbxrt.detection import reset as reset
+    from nbxrt.device import device_label as device_label
+    from nbxrt.device import ensure_triton_device as ensure_triton_device
+    from nbxrt.device import invalidate_current_device_cache as invalidate_current_device_cache
+    from nbxrt.device import set_device as set_device
+    from nbxrt.errors import ArgumentError as ArgumentError
+    from nbxrt.errors import ArgumentTypeError as ArgumentTypeError
+    from nbxrt.errors import ArgumentValueError as ArgumentValueError
+    from nbxrt.errors import BackendNotFoundError as BackendNotFoundError
+    from nbxrt.errors import CapabilityError as CapabilityError
+    from nbxrt.errors import DescriptionError as DescriptionError
+    from nbxrt.errors import DeviceError as DeviceError
+    from nbxrt.errors import DeviceIndexError as DeviceIndexError
+    from nbxrt.errors import DriverError as DriverError
+    from nbxrt.errors import LibraryBrokenError as LibraryBrokenError
+    from nbxrt.errors import LibraryNotFoundError as LibraryNotFoundError
+    from nbxrt.errors import NbxrtError as NbxrtError
+    from nbxrt.errors import NoDeviceError as NoDeviceError
+    from nbxrt.errors import OutOfMemoryError as OutOfMemoryError
+    from nbxrt.errors import SymbolNotFoundError as SymbolNotFoundError
+    from nbxrt.errors import UntestedVersionError as UntestedVersionError
+    from nbxrt.runtime import Runtime as Runtime
+    from nbxrt.runtime import open as open
+    from nbxrt.runtime import use as use
+    from nbxrt.tracing import trace as trace
+
+#: Public names by the module that has them.
+_HOMES = {
+    "nbxrt.describing": ("describe", "validate"),
+    "nbxrt.detection": (
+        "BackendReport",
+        "Detection",
+        "backend_table",
+        "detect",
+        "device_memory",
+        "gpu_backend",
+        "gpu_runtime",
+        "reset",
+    ),
+    "nbxrt.device": ("device_label", "ensure_triton_device", "invalidate_current_device_cache", "set_device"),
+    "nbxrt.errors": (
+        "ArgumentError",
+        "ArgumentTypeError",
+        "ArgumentValueError",
+        "BackendNotFoundError",
+        "CapabilityError",
+        "DescriptionError",
+        "DeviceError",
+        "DeviceIndexError",
+        "DriverError",
+        "LibraryBrokenError",
+        "LibraryNotFoundError",
+        "NbxrtError",
+        "NoDeviceError",
+        "OutOfMemoryError",
+        "SymbolNotFoundError",
+        "UntestedVersionError",
+    ),
+    "nbxrt.runtime": ("Runtime", "open", "use"),
+    "nbxrt.tracing": ("trace",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # a test pins it
+
+
+def __getattr__(name: str) -> "Any":
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'nbxrt' has no attribute {name!r}")
+    value = getattr(__import__(home, fromlist=[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> "list[str]":
+    return sorted({*globals(), *__all__})

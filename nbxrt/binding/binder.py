@@ -1,0 +1,315 @@
+"""What binds one description in this process: libraries, variants that apply here, numbers, layouts, functions."""
+
+import os
+import threading
+
+from nbxrt import errors
+from nbxrt.binding import generating, policies
+from nbxrt.binding.layout import as_tuple, structure
+from nbxrt.binding.library import Library, applies, open_library, said_range
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from nbxrt.binding.machine import Machine
+
+
+class Binder:
+    """Binds the operations of one description. Its lock guards the libraries, which are opened at their first use."""
+
+    def __init__(self, description: "Mapping[str, Any]", contract: "Mapping[str, Any]", machine: "Machine") -> None:
+        self.description = description
+        self.contract = contract
+        self.machine = machine
+        #: The number of devices in a cell that the generated functions read; 0 until it was asked.
+        self.devices = [0]
+        self._libraries: dict[str, Library] = {}
+        self._lock = threading.RLock()
+        self._policies: dict[str, Any] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._first_use_in = 0
+
+    # libraries
+
+    def library(self, role: str) -> Library:
+        """The library of a role, opened at the first call.
+
+        Raises: LibraryNotFoundError, LibraryBrokenError.
+        """
+        with self._lock:
+            role = self.library_role(role)
+            if role not in self._libraries:
+                self._libraries[role] = open_library(self.description, role, self.machine, self.contract, self.library)
+            return self._libraries[role]
+
+    def opened(self) -> "list[Library]":
+        """The libraries that are open, in order of opening."""
+        return list(self._libraries.values())
+
+    # operations
+
+    def function(self, operation: str) -> "Callable[..., Any]":
+        """The operation as a function in the contract's form.
+
+        Raises: CapabilityError with the file's reason; SymbolNotFoundError; UntestedVersionError.
+        """
+        variant = self.variant(operation)
+        form, what = variant[0], variant[4]
+        if form == "call":
+            return generating.call_function(self, operation, variant)
+        if form == "value":
+            return generating.fixed_function(self, operation, what)
+        if form == "same":
+            return generating.same_function(self, operation, what)
+        return generating.policy_function(self, operation, getattr(self.policy(what), operation))
+
+    def policy(self, name: str) -> "Any":
+        """The policy of that name, made once."""
+        with self._lock:
+            if name not in self._policies:
+                self._policies[name] = policies.POLICIES[name](self)
+            return self._policies[name]
+
+    def variant(self, operation: str) -> "tuple[Any, ...]":
+        """The variant of an operation that applies on this platform to the library that is here.
+
+        Raises: CapabilityError, UntestedVersionError.
+        """
+        if operation in self.description["absent"]:
+            raise self.absent(operation)
+        _line, variants = self.description["operations"][operation]
+        system = self.machine.system
+        here = [variant for variant in variants if variant[3] is None or system in variant[3]]
+        if not here:
+            raise errors.CapabilityError(
+                f"`{operation}` is not offered by {self.description['title']} on {system}", operation=operation
+            )
+        exported = [variant for variant in here if self._exports(variant)] or here
+        return self._in_range(f"`{operation}`", exported, operation)
+
+    def _exports(self, variant: "tuple[Any, ...]") -> bool:
+        if variant[0] != "call":
+            return True
+        try:
+            return self.library(variant[4][1]).exports(variant[4][0])
+        except errors.LibraryNotFoundError:
+            return False
+
+    def require(self, operation: str) -> None:
+        """See that a required operation can be bound, as far as the runtime library can tell.
+
+        Other libraries are not opened for it: a toolkit without a driver opens.
+        Raises: CapabilityError, SymbolNotFoundError.
+        """
+        if operation in self.description["absent"]:
+            raise self.absent(operation)
+        if self.library_role(self.role_of(operation)) == "runtime":
+            variant = self.variant(operation)
+            if not self._exports(variant):
+                self.typed(self.library("runtime"), operation, variant[4][0], None, (), keep_gil=False)
+
+    def available(self, operation: str) -> bool:
+        """Whether the operation can be called: it is offered here, for this version, and the library exports it."""
+        try:
+            return self._exports(self.variant(operation))
+        except (errors.CapabilityError, errors.LibraryNotFoundError):
+            return False
+
+    def library_role(self, role: str) -> str:
+        """The role whose library serves a role."""
+        served: str = self.description["libraries"].get(role, {}).get("same_as", role)
+        return served
+
+    def library_of(self, operation: str) -> "Library | None":
+        """The library that the operation's function calls, or None when it calls none."""
+        variant = self.variant(operation)
+        return self.library(variant[4][1]) if variant[0] == "call" else None
+
+    def library_names(self, role: str) -> "list[str]":
+        """File names of a role's library on this system, best first."""
+        data = self.description["libraries"].get(self.library_role(role), {})
+        return [files[self.machine.system] for _major, files in data.get("names", ()) if self.machine.system in files]
+
+    def exported_symbol(self, call: "tuple[Any, ...]") -> str:
+        """The first of a call's symbols that its library exports, or an empty string."""
+        try:
+            library = self.library(call[1])
+        except errors.LibraryNotFoundError:
+            return ""
+        return next((symbol for symbol in call[0] if library.exports((symbol,))), "")
+
+    def vendor_function(self, operation: str, symbol: str) -> "Any":
+        """The vendor's function of an operation, typed, in its C form."""
+        _line, variants = self.description["operations"][operation]
+        with_symbol = [variant for variant in variants if variant[0] == "call" and symbol in variant[4][0]]
+        variant = self._in_range(f"`{symbol}`", with_symbol, operation)
+        library = self.library(variant[4][1])
+        if library.needs_start:
+            try:
+                library.start()
+            except errors.DeviceError:  # the function itself will answer with its status
+                library.clear()
+        return generating.vendor_function(self, operation, symbol, variant)
+
+    def absent(self, operation: str) -> errors.CapabilityError:
+        """The error for an operation that the file does not offer, quoting it."""
+        reason, line = self.description["absent"][operation]
+        file = self.description["file"]
+        place = f"{file}:{line}" if line else file
+        return errors.CapabilityError(
+            f"`{operation}` is not offered by {self.description['title']}: {reason}\n  --> {place}",
+            operation=operation,
+            reason=reason,
+            backend=self.description["name"],
+        )
+
+    def _in_range(
+        self, what: str, entries: "Sequence[tuple[Any, ...]]", operation: str, since: int = 1, role: str = ""
+    ) -> "tuple[Any, ...]":
+        """The first entry whose version range holds the library's version; `since` is where the range stands in it."""
+        if all(entry[since] is None and entry[since + 1] is None for entry in entries):
+            return entries[0]
+        library = self.library(role or self._role(operation, entries))
+        version = library.version
+        for entry in entries:
+            if applies(version, entry[since], entry[since + 1]):
+                return entry
+        ranges = " or ".join(said_range(entry[since], entry[since + 1]) for entry in entries)
+        said = f"{what}: {library.path} is version {as_tuple(version)}, and {self.description['file']} knows {ranges}"
+        if self.machine.variable("NBXRT_ALLOW_UNTESTED") == "1" and version:
+            import warnings  # only when something is odd already
+
+            warnings.warn(f"{said}; the nearest is taken", RuntimeWarning, stacklevel=2)
+            return min(entries, key=lambda entry: _distance(version, entry[since], entry[since + 1]))
+        raise errors.UntestedVersionError(
+            said, hint="set NBXRT_ALLOW_UNTESTED=1 to take the nearest", operation=operation, version=version
+        )
+
+    def _role(self, operation: str, entries: "Sequence[tuple[Any, ...]]") -> str:
+        calls = [entry[4] for entry in entries if len(entry) > 4 and entry[0] == "call"]
+        group = self.contract["operations"][operation]["group"]
+        role: str = calls[0][1] if calls else self.contract["groups"][group]
+        return role
+
+    def role_of(self, operation: str) -> str:
+        """The role whose library the operation's first call is in."""
+        _line, variants = self.description["operations"][operation]
+        return self._role(operation, variants)
+
+    def symbols(self, operation: str) -> "tuple[str, ...]":
+        """The vendor's names that the operation may have here; empty when it is no single vendor function."""
+        if operation in self.description["absent"]:
+            return ()
+        _line, variants = self.description["operations"][operation]
+        system = self.machine.system
+        return tuple(
+            symbol
+            for form, _since, _before, platforms, what, _results in variants
+            if form == "call" and (platforms is None or system in platforms)
+            for symbol in what[0]
+        )
+
+    # numbers and layouts
+
+    def enum(self, kind: str, operation: str) -> "Mapping[str, int]":
+        """The vendor's numbers of an enum's words or a flag set's bits, for the library's version."""
+        entries = self.description["enums"].get(kind)
+        if entries is None:
+            return {}
+        words: Mapping[str, int] = self._in_range(f"enum `{kind}`", entries, operation, 0, self.role_of(operation))[2]
+        return words
+
+    def structure(self, name: str, operation: str) -> "tuple[type[ctypes.Structure], bytes]":
+        """A structure's class with the room of its largest variant, and its bytes before a call."""
+        layouts = self.description["structs"][name]
+        _since, _before, nbytes, fields, constants = self._in_range(
+            f"structure `{name}`", layouts, operation, 0, self.role_of(operation)
+        )
+        room = nbytes if len(layouts) == 1 else max(layout[2] for layout in layouts)
+        kind = structure(name, room, fields)
+        template = kind()
+        for field, value in constants.items():
+            setattr(template, field, value)
+        return kind, bytes(template)
+
+    # what the generated functions use
+
+    def typed(
+        self, library: Library, operation: str, symbols: "Sequence[str]", returns: "Any", types: "Sequence[Any]",
+        *, keep_gil: bool,
+    ) -> "tuple[Any, str]":  # fmt: skip
+        """The library's function, typed, and its symbol; the error names the operation."""
+        self._first_use_in = self._first_use_in or os.getpid()
+        try:
+            return library.function(symbols, returns, types, keep_gil=keep_gil)
+        except errors.SymbolNotFoundError as error:
+            said = f"`{operation}` is not available: {error.message}"
+            raise errors.SymbolNotFoundError(
+                said, operation=operation, symbols=tuple(symbols), library=library.path
+            ) from None
+
+    def count_devices(self) -> int:
+        """The number of devices, asked of the backend."""
+        count: int = self._own("device_count")()
+        self.devices[0] = count
+        return count
+
+    def _own(self, operation: str) -> "Callable[..., Any]":
+        """An operation's function for the binder's own use, made once."""
+        if operation not in self._functions:
+            self._functions[operation] = self.function(operation)
+        return self._functions[operation]
+
+    def current_device(self) -> int:
+        """The calling thread's current device, or -1 when it cannot be asked."""
+        try:
+            device: int = self._own("get_device")()
+        except errors.NbxrtError:
+            return -1
+        return device
+
+    def failing(self, library: Library, operation: str, symbol: str) -> "Callable[[int, Mapping[str, Any]], Any]":
+        """What makes the error of a status, with everything it needs bound now."""
+        asks = operation not in ("get_device", "set_device", "device_count")
+        if asks and self.available("get_device"):  # bound now: an error on a finalizer's path must find it made
+            self._own("get_device")
+
+        def fail(code: int, given: "Mapping[str, Any]") -> errors.DeviceError:
+            kind = library.kind(code)
+            no_device = self.contract["errors"].get(kind, (None,))[0] == "no_device" or kind == "no_device"
+            device = self.current_device() if asks and not no_device else -1
+            notes, hint = self._explain(kind, no_device)
+            return library.failure(code, operation, symbol, given, device, notes, hint)
+
+        return fail
+
+    def _explain(self, kind: str, no_device: bool) -> "tuple[list[str], str]":
+        """What this process knows that the status does not say."""
+        if kind == "not_initialized" and self._first_use_in not in (0, os.getpid()):
+            return (
+                ["this process was forked after the driver was initialised, which drivers do not survive"],
+                "start it with `spawn`: `multiprocessing.set_start_method('spawn')`",
+            )
+        hiding = [name for name in self.description["visibility"] if no_device and name in self.machine.environ]
+        return [f"{name} is set to {self.machine.environ[name]!r}" for name in hiding], ""
+
+    def lacks_flag(self, operation: str, flag: str) -> errors.CapabilityError:
+        return errors.CapabilityError(
+            f"`{operation}`: {self.description['title']} has no flag for `{flag}`", operation=operation
+        )
+
+    def wrong_size(self, operation: str, parameter: str, nbytes: int, wanted: int) -> errors.ArgumentValueError:
+        return errors.ArgumentValueError(
+            f"`{operation}`: `{parameter}` must be {wanted} bytes, not {nbytes}",
+            operation=operation,
+            parameter=parameter,
+        )
+
+
+def _distance(version: "tuple[int, ...]", since: "Any", before: "Any") -> "tuple[int, ...]":
+    """How far a version lies outside a range, by its first differing number."""
+    bound = since if since and version < since else before or version
+    return tuple(abs(one - other) for one, other in zip(version, bound, strict=False))

@@ -1,0 +1,80 @@
+"""What a library file is, before the loader sees it.
+
+A truncated file can kill the process, and the loader's words mislead.
+"""
+
+import errno
+import os
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nbxrt.binding.machine import Machine
+
+#: e_machine of the ELF header (System V ABI): what `os.uname().machine` calls it.
+ELF_MACHINES = {
+    3: "i386",
+    8: "mips",
+    20: "ppc",
+    21: "ppc64le",
+    22: "s390x",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+    258: "loongarch64",
+}
+_LOADABLE = 1  # PT_LOAD
+
+
+def fault(path: str, machine: "Machine") -> str:
+    """Why the file cannot be loaded as a library, or an empty string when nothing speaks against it."""
+    if os.path.islink(path) and not os.path.exists(path):
+        return f"broken link to {os.readlink(path)}"
+    if os.path.isdir(path):
+        return "is a directory"
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            size = os.fstat(file.fileno()).st_size
+            if machine.system != "linux" or not head or not head.startswith(b"\x7fELF"):
+                return _not_elf(head) if machine.system == "linux" or not head else ""
+            return _elf_fault(head, size, file, machine)
+    except OSError as error:
+        return "permission denied" if error.errno in (errno.EACCES, errno.EPERM) else (error.strerror or str(error))
+
+
+def _not_elf(head: bytes) -> str:
+    if not head:
+        return "is empty"
+    text = head.lstrip().lower()
+    if text.startswith((b"/*", b"group", b"input", b"output_format")):
+        return "is a linker script, not a library"
+    return "is not an ELF file"
+
+
+def _elf_fault(head: bytes, size: int, file: "object", machine: "Machine") -> str:
+    if len(head) < 64:
+        return "is truncated: the ELF header is cut off"
+    if head[4] != 2:
+        return f"is ELF32: {machine.processor} needs 64-bit libraries" if head[4] == 1 else "has an unknown ELF class"
+    order = "<" if head[5] == 1 else ">"
+    (code,) = struct.unpack_from(order + "H", head, 18)
+    processor = ELF_MACHINES.get(code, f"ELF machine {code}")
+    if processor != machine.processor:
+        return f"is built for {processor}, and this is {machine.processor}"
+    return _truncation(head, size, file, order)
+
+
+def _truncation(head: bytes, size: int, file: "object", order: str) -> str:
+    (table,) = struct.unpack_from(order + "Q", head, 32)
+    entry, count = struct.unpack_from(order + "HH", head, 54)
+    file.seek(table)  # type: ignore[attr-defined]
+    headers = file.read(entry * count)  # type: ignore[attr-defined]
+    needed = table + entry * count
+    for at in range(0, len(headers) - entry + 1, entry or 1):
+        (kind,) = struct.unpack_from(order + "I", headers, at)
+        if kind == _LOADABLE:
+            offset, in_file = struct.unpack_from(order + "Q16xQ", headers, at + 8)
+            needed = max(needed, offset + in_file)
+    return f"is truncated: {size} of at least {needed} bytes" if size < needed else ""

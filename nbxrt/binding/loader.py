@@ -1,0 +1,153 @@
+"""The system's loader: loading a file, what the process has mapped, and where the loader itself would look."""
+
+import ctypes
+import os
+import struct
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nbxrt.binding.machine import Machine
+
+_CACHE_MAGIC = b"glibc-ld.so.cache1.1"  # elf/dl-cache.h of glibc; the format before it may precede in the same file
+_MODES = {"local": ctypes.RTLD_LOCAL, "global": ctypes.RTLD_GLOBAL}
+_RTLD_DI_LINKMAP = 2
+
+
+def load(path: "str | None", mode: str, machine: "Machine") -> "tuple[ctypes.CDLL | None, str]":
+    """(the library, "") or (None, why not). None as path is the process itself."""
+    if path is not None and not path.strip():
+        return None, "empty name"
+    folder = None
+    if machine.system == "windows" and path and os.path.isabs(path):
+        folder = os.add_dll_directory(os.path.dirname(path))  # type: ignore[attr-defined,unused-ignore]
+    try:
+        return ctypes.CDLL(path, mode=_MODES[mode] | getattr(os, "RTLD_NOW", 0)), ""
+    except OSError as error:
+        return None, _reason(path or "", str(error))
+    finally:
+        if folder is not None:
+            folder.close()
+
+
+def _reason(path: str, said: str) -> str:
+    """The loader's message, put right where it misleads."""
+    missing, found, _rest = said.partition(": cannot open shared object file")
+    if found and os.path.basename(missing) != os.path.basename(path):
+        return f"needs {missing}, which the loader does not find"
+    if found:
+        return "unknown to the system's loader"
+    if "failed to map segment" in said:
+        return "cannot be mapped: is its file system mounted noexec?"
+    if sys.platform == "win32" and "or one of its dependencies" in said:
+        return "cannot be loaded, or a library that it needs is missing"
+    return said.removeprefix(path + ": ")
+
+
+def path_of(library: ctypes.CDLL) -> str:
+    """The file that a loaded library came from, or an empty string."""
+    handle = library._handle  # noqa: SLF001  # the only name ctypes has for it
+    if sys.platform == "win32":
+        buffer = ctypes.create_unicode_buffer(32768)
+        length = ctypes.WinDLL("kernel32").GetModuleFileNameW(ctypes.c_void_p(handle), buffer, len(buffer))
+        return buffer.value if length else ""
+    try:
+        dlinfo = ctypes.CDLL(None).dlinfo
+    except AttributeError:  # macOS
+        return ""
+    dlinfo.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    link_map = ctypes.c_void_p()
+    if dlinfo(handle, _RTLD_DI_LINKMAP, ctypes.addressof(link_map)) or not link_map.value:
+        return ""
+    name = ctypes.cast(link_map.value + ctypes.sizeof(ctypes.c_void_p), ctypes.POINTER(ctypes.c_char_p))[0]
+    return os.path.abspath(os.fsdecode(name)) if name else ""
+
+
+def mapped(machine: "Machine") -> "list[str]":
+    """Files of the libraries that this process has loaded, in no particular order."""
+    if machine.system != _running_system():
+        return []
+    if machine.system == "linux":
+        return _mapped_linux()
+    return _mapped_macos() if machine.system == "macos" else _mapped_windows()
+
+
+def _running_system() -> str:
+    return {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+
+
+def _mapped_linux() -> "list[str]":
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            lines = file.read().split(b"\n")
+    except OSError:
+        return []
+    paths = {line[line.index(b"/") :] for line in lines if b"/" in line and b".so" in line}
+    return [os.fsdecode(path) for path in paths if not path.endswith(b" (deleted)")]
+
+
+def _mapped_macos() -> "list[str]":
+    system = ctypes.CDLL(None)
+    system._dyld_get_image_name.restype = ctypes.c_char_p  # noqa: SLF001  # public API of dyld, for all its name
+    images = range(system._dyld_image_count())  # noqa: SLF001
+    return [os.fsdecode(system._dyld_get_image_name(index) or b"") for index in images]  # noqa: SLF001
+
+
+def _mapped_windows() -> "list[str]":
+    if sys.platform != "win32":
+        return []
+    kernel = ctypes.WinDLL("kernel32")
+    kernel.GetCurrentProcess.restype = ctypes.c_void_p
+    modules = (ctypes.c_void_p * 4096)()
+    needed = ctypes.c_ulong()
+    enumerate_modules = kernel.K32EnumProcessModules
+    enumerate_modules.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p]
+    size = ctypes.sizeof(modules)
+    if not enumerate_modules(kernel.GetCurrentProcess(), modules, size, ctypes.addressof(needed)):
+        return []
+    buffer = ctypes.create_unicode_buffer(32768)
+    loaded = modules[: needed.value // ctypes.sizeof(ctypes.c_void_p)]
+    return [
+        buffer.value for module in loaded if kernel.GetModuleFileNameW(ctypes.c_void_p(module), buffer, len(buffer))
+    ]
+
+
+def start_path(machine: "Machine") -> "list[str]":
+    """The folders of LD_LIBRARY_PATH as the loader got them, without the empty parts that mean the working folder."""
+    return [part for part in machine.started_with("LD_LIBRARY_PATH").replace(";", ":").split(":") if part]
+
+
+def default_folders(machine: "Machine") -> "list[str]":
+    """Folders that the loader of this system searches by itself."""
+    triplet = f"{machine.processor}-linux-gnu"
+    folders = (f"/lib/{triplet}", f"/usr/lib/{triplet}", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
+    return [machine.under(folder) for folder in folders]
+
+
+def cached(machine: "Machine", names: "list[str]") -> "dict[str, list[str]]":
+    """The paths that the loader's cache has for each name; empty when there is no cache (NixOS, musl, slim images)."""
+    try:
+        with open(machine.under("/etc/ld.so.cache"), "rb") as file:
+            data = file.read()
+    except OSError:
+        return {}
+    start = data.find(_CACHE_MAGIC)
+    if start < 0:
+        return {}
+    data = data[start:]
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if b"\0" + name.encode() + b"\0" in data:
+            found[name] = [machine.under(path) for path in _entries(data, name.encode())]
+    return found
+
+
+def _entries(data: bytes, name: bytes) -> "list[str]":
+    """Paths of a name in the cache: a header of 48 bytes, then entries of 24 with offsets of key and value."""
+    (count,) = struct.unpack_from("=I", data, 20)
+    paths = []
+    for index in range(count):
+        key, value = struct.unpack_from("=II", data, 48 + 24 * index + 4)
+        if data.startswith(name + b"\0", key):
+            paths.append(os.fsdecode(data[value : data.index(b"\0", value)]))
+    return paths

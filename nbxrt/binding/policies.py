@@ -1,0 +1,195 @@
+"""Vendor-neutral behaviour that a backend file may choose by name where a vendor has no call for an operation.
+
+A policy is a class made with the binder; its methods are the operations that it serves. Each serves several backends.
+"""
+
+import os
+import threading
+import time
+
+from nbxrt import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.binding.binder import Binder
+
+
+class CurrentDevice:
+    """The current device is kept here, per thread, for APIs that have none."""
+
+    def __init__(self, _binder: "Binder") -> None:
+        self._thread = threading.local()
+
+    def set_device(self, device: int) -> None:
+        self._thread.device = device
+
+    def get_device(self) -> int:
+        return getattr(self._thread, "device", 0)
+
+
+class SystemMemory:
+    """Free and total memory as the operating system tells them, for devices that use the host's memory."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._ask = _MEMORY[binder.machine.system]
+
+    def mem_get_info(self) -> "tuple[int, int]":
+        return self._ask()
+
+
+def _memory_linux() -> "tuple[int, int]":
+    with open("/proc/meminfo", "rb") as file:
+        rows = dict(line.split(b":", 1) for line in file if b":" in line)
+    kib = {key: int(rows[key].split()[0]) for key in (b"MemAvailable", b"MemTotal")}
+    return kib[b"MemAvailable"] * 1024, kib[b"MemTotal"] * 1024
+
+
+def _memory_macos() -> "tuple[int, int]":
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = os.sysconf("SC_PHYS_PAGES") * page
+    import ctypes
+
+    class Statistics(ctypes.Structure):  # vm_statistics64 of <mach/vm_statistics.h>: free and inactive pages come first
+        _fields_ = [("free", ctypes.c_uint32), ("active", ctypes.c_uint32), ("inactive", ctypes.c_uint32),
+                    ("rest", ctypes.c_uint32 * 61)]  # fmt: skip
+
+    system = ctypes.CDLL(None)
+    statistics, count = Statistics(), ctypes.c_uint32(38)
+    if system.host_statistics64(system.mach_host_self(), 4, ctypes.byref(statistics), ctypes.byref(count)):
+        return total, total
+    return (statistics.free + statistics.inactive) * page, total
+
+
+def _memory_windows() -> "tuple[int, int]":
+    import ctypes
+
+    class Status(ctypes.Structure):  # MEMORYSTATUSEX of <sysinfoapi.h>
+        _fields_ = [("length", ctypes.c_uint32), ("load", ctypes.c_uint32), ("total", ctypes.c_uint64),
+                    ("available", ctypes.c_uint64), ("rest", ctypes.c_uint64 * 5)]  # fmt: skip
+
+    status = Status()
+    status.length = ctypes.sizeof(status)
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
+    return status.available, status.total
+
+
+_MEMORY = {"linux": _memory_linux, "macos": _memory_macos, "windows": _memory_windows}
+
+
+class Handles:
+    """Handles that nbxrt gives out itself, for things that the vendor has none for. Its lock guards the table."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.Lock()
+        self._table: dict[int, Any] = {}
+        self._next = 0x1000
+
+    def add(self, value: "Any") -> int:
+        with self._lock:
+            self._next += 16
+            self._table[self._next] = value
+            return self._next
+
+    def get(self, handle: int) -> "Any":
+        try:
+            return self._table[handle]
+        except KeyError:
+            raise self._unknown(handle) from None
+
+    def remove(self, handle: int) -> "Any":
+        with self._lock:
+            try:
+                return self._table.pop(handle)
+            except KeyError:
+                raise self._unknown(handle) from None
+
+    def _unknown(self, handle: int) -> errors.ArgumentValueError:
+        return errors.ArgumentValueError(f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already")
+
+
+class OrderedStreams:
+    """Streams of a backend whose every call has finished when it returns: there is never anything to wait for."""
+
+    def __init__(self, _binder: "Binder") -> None:
+        self._streams = Handles("stream")
+
+    def stream_create(self) -> int:
+        return self._streams.add(True)
+
+    def stream_create_flags(self, _non_blocking: bool) -> int:
+        return self._streams.add(True)
+
+    def stream_create_priority(self, _priority: int, _non_blocking: bool) -> int:
+        return self._streams.add(True)
+
+    def stream_destroy(self, stream: int) -> None:
+        self._streams.remove(stream)
+
+    def stream_sync(self, stream: int) -> None:
+        self.check(stream)
+
+    def stream_query(self, stream: int) -> bool:
+        self.check(stream)
+        return True
+
+    def check(self, stream: int) -> None:
+        """Refuse a stream that is not there; 0 is the default stream."""
+        if stream:
+            self._streams.get(stream)
+
+
+class HostClock:
+    """Events by the host's clock, for backends whose calls have finished when they return."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._events = Handles("event")
+        self._streams: OrderedStreams = binder.policy("ordered_streams")
+
+    def event_create(self) -> int:
+        return self._events.add([True, None])
+
+    def event_create_flags(self, timing: bool, _blocking: bool, interprocess: bool) -> int:
+        if interprocess:
+            raise errors.CapabilityError("events by the host's clock cannot be shared with other processes")
+        return self._events.add([timing, None])
+
+    def event_destroy(self, event: int) -> None:
+        self._events.remove(event)
+
+    def event_record(self, event: int, stream: int) -> None:
+        self._streams.check(stream)
+        self._events.get(event)[1] = time.perf_counter_ns()
+
+    def event_sync(self, event: int) -> None:
+        self._events.get(event)
+
+    def event_query(self, event: int) -> bool:
+        self._events.get(event)
+        return True
+
+    def stream_wait_event(self, stream: int, event: int) -> None:
+        self._streams.check(stream)
+        self._events.get(event)
+
+    def event_elapsed(self, start: int, end: int) -> float:
+        stamps = []
+        for name, event in (("start", start), ("end", end)):
+            timing, stamp = self._events.get(event)
+            if not timing:
+                raise errors.ArgumentValueError(f"`{name}` was made without timing")
+            if stamp is None:
+                raise errors.ArgumentValueError(f"`{name}` was never recorded")
+            stamps.append(stamp)
+        return float(stamps[1] - stamps[0]) / 1e6
+
+
+POLICIES: "dict[str, Callable[[Binder], Any]]" = {
+    "current_device": CurrentDevice,
+    "system_memory": SystemMemory,
+    "ordered_streams": OrderedStreams,
+    "host_clock": HostClock,
+}

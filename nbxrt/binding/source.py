@@ -1,0 +1,73 @@
+"""A generated function under construction: its lines by part, their globals, and its text once it is made."""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from nbxrt.binding.binder import Binder
+
+
+class Source:
+    """A function under construction: its lines by part, and the globals that they use."""
+
+    def __init__(self, binder: "Binder", operation: str) -> None:
+        self.binder = binder
+        self.operation = operation
+        self.entry: Mapping[str, Any] = binder.contract["operations"][operation]
+        self.globals: dict[str, Any] = {}
+        self.checks: list[str] = []  # conditions under which no argument needs a closer look
+        self.checked: list[tuple[str, str | None, Any]] = []
+        self.names: dict[str, str] = {}  # parameter: the expression that goes into the call
+        self.before: list[str] = []  # lines between the checks and the call
+        self.cells: list[Any] = []  # ctypes class of each cell of a slot
+        self.call: list[str] = []  # expressions of the C arguments
+        self.types: list[Any] = []  # their ctypes classes
+        self.results: dict[str, str] = {}
+        self.status: str = ""  # expression of a status that comes out of a parameter
+        self.rows: tuple[str, str] | None = None
+
+    def cell(self, kind: "Any") -> str:
+        """A new cell of the slot: the number that its names `_c…` (cell) and `_a…` (address) end in."""
+        self.cells.append(kind)
+        return str(len(self.cells) - 1)
+
+
+def compiled(source: Source, lines: "list[str]") -> "Callable[..., Any]":
+    """The function of the lines: a `def` line, then its body without indentation."""
+    operation = source.operation
+    file = f"<nbxrt {source.binder.description['name']}.{operation}>"
+    doc = f"    {_quoted(source.entry['says'])}"
+    body = [f"    {line}" for line in lines[1:]] or ["    pass"]
+    text = "\n".join([lines[0], doc, *body]) + "\n"
+    _SOURCES[file] = text
+    show_sources()
+    exec(compile(text, file, "exec"), source.globals)  # noqa: S102  # our own text; values come by the globals
+    function: Callable[..., Any] = source.globals[operation]
+    return function
+
+
+#: The text of every generated function by its file name.
+_SOURCES: "dict[str, str]" = {}
+
+
+def show_sources() -> None:
+    """Give the generated sources to linecache, where tracebacks and debuggers look for them.
+
+    Only where something has imported it already: it takes longer to import than a backend to open.
+    """
+    linecache = sys.modules.get("linecache")
+    if linecache is not None:
+        for file, text in _SOURCES.items():
+            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+
+
+def source_of(function: "Callable[..., Any]") -> str:
+    """The source of a generated function."""
+    return _SOURCES[function.__code__.co_filename]
+
+
+def _quoted(says: str) -> str:
+    return '"""' + says.replace("\\", "\\\\").replace('"', '\\"') + '"""'

@@ -1,0 +1,360 @@
+"""From descriptions to the plain values that the binder reads, and to the committed modules in nbxrt/compiled.
+
+    python -m nbxrt.catalogue.compiling            write nbxrt/compiled/*.py from schema/ and backends/
+    python -m nbxrt.catalogue.compiling --check    exit 1 when they are not current
+
+A program that uses a built-in backend reads only these modules: no YAML, no attrs. A user's file goes through the same
+functions, so both paths give the binder equal values.
+
+Arguments of a C call become tuples, their form first and C types resolved:
+
+    ("param", name, type)          ("out", name, type)            ("const", type, value)      ("null",)
+    ("buffer", result, bytes)      ("length", param, type)        ("flags", enum, type)       ("axes", param)
+    ("packed", param, how)         ("pointer_to", param, type)    ("error", type)             ("pci", param, widths)
+    ("struct_in", S, pairs)        ("struct_value", S, pairs)     ("struct_bytes", S, param)  (pairs: field, parameter)
+    ("struct_out", S, pairs)       ("struct_whole", S, result)    (pairs: result, field)
+    ("rows", S, result, fields)    ("count", type)
+
+What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),
+("result", name, type), ("pointer", name). A call is (symbols, role or None, arguments, returns, usual), where usual
+says that it has the contract's own C form.
+A variant is (form, since, before, platforms, what, results): what is the call, the constant, the parameter or the
+policy's name, and results are (result, out, equals).
+"""
+
+from __future__ import annotations
+
+import pprint
+import sys
+from pathlib import Path
+from typing import Any
+
+from nbxrt.catalogue import reading, stubs
+from nbxrt.catalogue.model import Backend, Call, Operation, Range, Role, Status, Variant, structure
+
+#: Parameters of the calls that belong to a role instead of an operation.
+_ROLE_PARAMETERS = {"code": "int"}
+
+
+def compile_contract(data: dict[str, Any]) -> dict[str, Any]:
+    """The contract as plain values, from the data of schema/operations.yaml."""
+    return {
+        "contract": data["contract"],
+        "types": {name: (entry["c"], entry.get("zero") == "refused") for name, entry in data["types"].items()},
+        "enums": {name: (entry.get("numbered", False), tuple(entry["words"])) for name, entry in data["enums"].items()},
+        "flags": {name: tuple(entry["words"]) for name, entry in data["flags"].items()},
+        "errors": {
+            name: (entry.get("is"), entry.get("sticky", False), entry.get("raises"), entry["says"])
+            for name, entry in data["errors"].items()
+        },
+        "groups": {name: entry["library"] for name, entry in data["groups"].items()},
+        "operations": {name: _contract_operation(entry) for name, entry in data["operations"].items()},
+    }
+
+
+def _contract_operation(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "group": entry["group"],
+        "says": entry["says"],
+        "since": entry.get("since", 1),
+        "takes": tuple(_parameter(name, spec) for name, spec in entry["takes"].items()),
+        "gives": tuple(entry["gives"].items()),
+        "c": tuple(map(_frozen, entry["c"])) if "c" in entry else None,
+        "required": entry.get("required", False),
+        "never_waits": entry.get("never_waits", False),
+        "released_by": entry.get("released_by"),
+        "errors": tuple(entry.get("errors", ())),
+        "tolerates": tuple(entry.get("tolerates", ())),
+        "done": entry.get("done"),
+        "zero_on": entry.get("zero_on"),
+        "answers": entry.get("answers"),
+    }
+
+
+def _parameter(name: str, spec: Any) -> tuple[Any, ...]:
+    """(name, type, what zero does, default as a 0- or 1-tuple)."""
+    if isinstance(spec, str):
+        return (name, spec, None, ())
+    return (name, spec["type"], spec.get("zero"), (spec["default"],) if "default" in spec else ())
+
+
+def _frozen(argument: Any) -> Any:
+    return tuple(argument.items()) if isinstance(argument, dict) else argument
+
+
+def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any]:
+    """The backend as plain values, every operation of the contract answered in `operations` or `absent`."""
+    roles = {
+        name: backend.libraries[role.same_as] if role.same_as else role for name, role in backend.libraries.items()
+    }
+    return {
+        "name": backend.name,
+        "title": backend.title,
+        "contract": backend.contract,
+        "abi": backend.abi,
+        "kind": backend.kind,
+        "handles": backend.handles,
+        "platforms": backend.platforms,
+        "priority": backend.priority,
+        "triton": (backend.triton_keys, backend.triton_target) if backend.triton_keys else None,
+        "visibility": backend.visibility,
+        "device_required": backend.device_required,
+        "presence": {platform: _presence(rule) for platform, rule in backend.presence.items()},
+        "libraries": {name: _role(role, contract) for name, role in backend.libraries.items()},
+        "structs": {
+            name: tuple(
+                (*_span(layout.applies), layout.bytes, dict(layout.fields), dict(layout.constants))
+                for layout in layouts
+            )
+            for name, layouts in backend.structs.items()
+        },
+        "enums": {
+            name: tuple((*_span(entry.applies), dict(entry.words)) for entry in entries)
+            for name, entries in backend.enums.items()
+        },
+        "needs": _spread(backend.needs, contract),
+        "operations": {
+            name: _operation(operation, contract["operations"][name], contract, roles)
+            for name, operation in backend.operations.items()
+        },
+        "absent": _absent(backend, contract),
+        "file": backend.file,
+    }
+
+
+def _presence(rule: Any) -> Any:
+    if rule == "ask":
+        return None
+    pci = rule.get("pci")
+    return (
+        (pci["vendor"], tuple(pci["classes"])) if pci else None,
+        tuple(rule.get("nodes", ())),
+        tuple(rule.get("ask", ())),
+    )
+
+
+def _absent(backend: Backend, contract: dict[str, Any]) -> dict[str, tuple[str, int]]:
+    """Reason and line for every operation that the file does not bind, later ones of the contract included."""
+    absent: dict[str, tuple[str, int]] = {}
+    for name, entry in contract["operations"].items():
+        if name in backend.operations:
+            continue
+        found = backend.absent.get(name) or backend.absent.get(entry["group"])
+        if found is not None:
+            absent[name] = (found.reason, found.line)
+        else:
+            absent[name] = (f"the file was written for contract {backend.contract}, which does not have it", 0)
+    return absent
+
+
+def _spread(by_group: Any, contract: dict[str, Any]) -> dict[str, str]:
+    spread: dict[str, str] = {}
+    for name, entry in contract["operations"].items():
+        if name in by_group or entry["group"] in by_group:
+            spread[name] = by_group.get(name) or by_group[entry["group"]]
+    return spread
+
+
+def _span(applies: Range) -> tuple[Any, Any]:
+    return (applies.since, applies.before)
+
+
+def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
+    if role.same_as:
+        return {"same_as": role.same_as, "line": role.line}
+    resolve = _Resolver(_ROLE_PARAMETERS, {"version": "int", "text": "text"}, role, contract)
+    return {
+        "names": tuple((entry.major, dict(entry.files)) for entry in role.names),
+        "search": tuple((step.kind, step.where, dict(step.folders)) for step in role.search),
+        "hint": role.hint,
+        "mode": role.mode,
+        "version": resolve.call(role.version),
+        "digits": role.digits,
+        "init": resolve.call(role.init),
+        "init_tolerates": role.init_tolerates,
+        "enter": resolve.call(role.enter),
+        "close": resolve.call(role.close),
+        "status": _status(role.status, resolve),
+        "line": role.line,
+    }
+
+
+def _status(status: Status, resolve: _Resolver) -> dict[str, Any]:
+    return {
+        "success": status.success,
+        "negated": status.negated,
+        "clear": resolve.call(status.clear),
+        "name": resolve.call(status.name, default=("code",)),
+        "text": resolve.call(status.text, default=("code",)),
+        "kinds": dict(status.kinds),
+    }
+
+
+def _operation(
+    operation: Operation, entry: dict[str, Any], contract: dict[str, Any], roles: dict[str, Role]
+) -> tuple[int, tuple[Any, ...]]:
+    """(line, variants)."""
+    parameters = {name: kind for name, kind, _zero, _default in entry["takes"]}
+    return operation.line, tuple(
+        _variant(variant, entry, parameters, contract, roles) for variant in operation.variants
+    )
+
+
+def _variant(
+    variant: Variant,
+    entry: dict[str, Any],
+    parameters: dict[str, str],
+    contract: dict[str, Any],
+    roles: dict[str, Role],
+) -> tuple[Any, ...]:
+    applies = variant.applies
+    what: Any = variant.value
+    if variant.call is not None:
+        library = variant.call.library or contract["groups"][entry["group"]]
+        resolve = _Resolver(parameters, dict(entry["gives"]), roles[library], contract)
+        what = resolve.call(variant.call, default=entry["c"] or (), library=library, answers=entry["answers"])
+    results = tuple((result, spec["of"], spec["equals"]) for result, spec in variant.result.items())
+    return (variant.form, applies.since, applies.before, applies.platforms, what, results)
+
+
+class _Resolver:
+    """Turns arguments as written into tuples, with the C type that each contract type has in one library."""
+
+    def __init__(
+        self, parameters: dict[str, str], results: dict[str, str], role: Role, contract: dict[str, Any]
+    ) -> None:
+        self.parameters = parameters
+        self.results = results
+        self.role = role
+        self.contract = contract
+
+    def call(
+        self, call: Call | None, *, default: Any = (), library: str | None = None, answers: str | None = None
+    ) -> tuple[Any, ...] | None:
+        if call is None:
+            return None
+        args = default if call.args is None else call.args
+        returns = ("code", answers) if answers and call.returns == "status" else self.returns(call.returns)
+        arguments = tuple(self.argument(arg) for arg in args)
+        usual = arguments == tuple(self.argument(arg) for arg in default) and call.returns == "status"
+        return (call.symbols, library or call.library, arguments, returns, usual)
+
+    def returns(self, written: Any) -> tuple[Any, ...]:
+        if written in ("status", "ignored", "nothing"):
+            return (written,)
+        if written in ("code", "text"):
+            return (written, next(iter(self.results), written))
+        if "pointer" in written:
+            return ("pointer", written["pointer"])
+        return ("result", written["result"], self.c_type(self.results[written["result"]]))
+
+    def c_type(self, name: str) -> str:
+        """The C type of a contract type, an enum or a C type."""
+        if name in self.role.types:
+            return self.role.types[name]
+        if name in self.contract["types"]:
+            return str(self.contract["types"][name][0])
+        return "int" if name in self.contract["enums"] else name
+
+    def argument(self, written: Any) -> tuple[Any, ...]:
+        if written is None:
+            return ("null",)
+        if isinstance(written, str):
+            return self.named(written, self.parameters[written])
+        fields = dict(written)
+        head = next(key for key in fields if key in _FORMS or key in _CONSTANTS)
+        if head in _CONSTANTS:
+            return ("const", head, fields[head])
+        form: tuple[Any, ...] = _FORMS[head](self, fields)
+        return form
+
+    def named(self, name: str, kind: str) -> tuple[Any, ...]:
+        return ("param", name, self.c_type(kind))
+
+    def out(self, fields: dict[str, Any]) -> tuple[Any, ...]:
+        kind = fields.get("type") or self.results[fields["out"]]
+        return ("out", fields["out"], self.c_type(kind))
+
+    def structure(self, fields: dict[str, Any]) -> tuple[Any, ...]:
+        name = fields["struct"]
+        if "by_pointer" in fields:
+            return ("struct_in", name, tuple(fields["by_pointer"].items()))
+        if "by_value" in fields:
+            given = fields["by_value"]
+            whole = isinstance(given, str)
+            return ("struct_bytes", name, given) if whole else ("struct_value", name, tuple(given.items()))
+        given = fields["out"]
+        whole = isinstance(given, str)
+        return ("struct_whole", name, given) if whole else ("struct_out", name, tuple(given.items()))
+
+
+_CONSTANTS = ("uint", "int", "uint64", "int64", "size")
+
+#: The form of an argument is told by its key. `struct` comes before `out`, which it also uses.
+_FORMS: dict[str, Any] = {
+    "struct": _Resolver.structure,
+    "out": _Resolver.out,
+    "param": lambda self, f: self.named(f["param"], f["type"]),
+    "buffer": lambda _self, f: ("buffer", f["buffer"], f["bytes"]),
+    "length": lambda _self, f: ("length", f["length"], f.get("type", "size")),
+    "flags": lambda _self, f: ("flags", f["flags"], f.get("type", "uint")),
+    "axes": lambda _self, f: ("axes", f["axes"]),
+    "packed": lambda _self, f: ("packed", f["packed"], f["as"]),
+    "pointer_to": lambda _self, f: ("pointer_to", f["pointer_to"], f["type"]),
+    "error": lambda _self, f: ("error", f["error"]),
+    "rows": lambda _self, f: ("rows", f["rows"], f["as"], tuple(f["fields"])),
+    "count": lambda _self, f: ("count", f["count"]),
+    "pci": lambda _self, f: ("pci", f["pci"], tuple(f["bits"])),
+}
+
+
+def written(root: Path) -> dict[Path, str]:
+    """The text of every generated module, by path: the compiled descriptions and the typing stub."""
+    contract_data, _line = _read(root / "schema" / "operations.yaml", root)
+    contract = compile_contract(contract_data)
+    folder = root / "nbxrt" / "compiled"
+    texts = {
+        root / "nbxrt" / "operations.pyi": stubs.write(contract_data),
+        folder / "contract.py": _module("schema/operations.yaml", "CONTRACT", contract),
+    }
+    index: dict[str, Any] = {}
+    for path in sorted((root / "backends").glob("*.yaml")):
+        data, line = _read(path, root)
+        file = path.relative_to(root).as_posix()
+        plain = compile_backend(structure(data, file=file, line=line), contract)
+        texts[folder / f"{plain['name']}.py"] = _module(file, "DESCRIPTION", plain)
+        index[plain["name"]] = (plain["priority"], plain["kind"], plain["platforms"], plain["triton"])
+    ordered = dict(sorted(index.items(), key=lambda item: (item[1][1] == "cpu", item[1][0])))
+    texts[folder / "__init__.py"] = _module("backends/*.yaml", "INDEX", ordered)
+    return texts
+
+
+def _read(path: Path, root: Path) -> tuple[dict[str, Any], Any]:
+    """The data of a file, and what tells the line of a key in it. Raises: DescriptionError."""
+    document = reading.read(path, path.relative_to(root).as_posix())
+    return document.data, lambda where: document.place(where).line
+
+
+def _module(source: str, name: str, value: Any) -> str:
+    text = pprint.pformat(value, width=118, sort_dicts=False)
+    return (
+        f'"""Compiled from {source}.\n\n'
+        f"Written by `python -m nbxrt.catalogue.compiling`; edit {source} and run it again.\n"
+        f'"""\n\n# fmt: off\n{name} = {text}\n'
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Write the generated modules; with `--check`, only say which are not current (1 when some are not)."""
+    checking = "--check" in arguments
+    texts = written(Path(__file__).resolve().parents[2])
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
+    for path in stale:
+        if not checking:
+            path.write_bytes(texts[path].encode())
+        print(f"{'not current' if checking else 'written'}: {path.name}")
+    return 1 if stale and checking else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

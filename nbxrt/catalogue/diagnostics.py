@@ -1,0 +1,127 @@
+"""One fault of one file: where it is, what is wrong, and what would be right.
+
+The reader, the schema and the meaning checks all answer with these; who prints them, and how, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# A file may hold one line of a megabyte, and a value of the same size: neither may flood the message.
+EXCERPT_WIDTH = 120
+QUOTE_WIDTH = 60
+LISTED = 12
+
+
+@attrs.frozen(order=True)
+class Diagnostic:
+    """A fault of a file. Lines and columns count from 1, columns in characters; diagnostics order by place."""
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    reference: str
+    message: str
+    path: str = attrs.field(default="", order=False)
+    label: str = attrs.field(default="", order=False)
+    source: str = attrs.field(default="", order=False)
+    notes: tuple[str, ...] = attrs.field(default=(), order=False)
+    hint: str = attrs.field(default="", order=False)
+
+    def one_line(self) -> str:
+        """The fault as `file:line:column: message`, the form that editors and `grep` understand."""
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+    def render(self) -> str:
+        """The fault for people: the message, the place, the line with a caret, notes and a hint; plain text."""
+        return "\n".join([*self._heading(), *self._excerpt(), *self._notes(), *self._advice()])
+
+    def to_dict(self) -> dict[str, object]:
+        """The fault as data that JSON can carry."""
+        return {**attrs.asdict(self), "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _heading(self) -> list[str]:
+        where = f", `{self.path}`" if self.path else ""
+        return [f"error[{self.reference}]: {self.message}", f"  --> {self.file}:{self.line}:{self.column}{where}"]
+
+    def _excerpt(self) -> list[str]:
+        if not self.source:
+            return []
+        number = str(self.line)
+        margin = " " * len(number)
+        line, start, end = _window(self.source, self.column - 1, self.end_column - 1)
+        caret = " " * start + "^" * max(1, end - start)
+        return [f"{margin} |", f"{number} | {line}", f"{margin} | {caret} {self.label}".rstrip()]
+
+    def _notes(self) -> list[str]:
+        margin = " " * len(str(self.line))
+        return [f"{margin} = note: {note}" for note in self.notes]
+
+    def _advice(self) -> list[str]:
+        return ["", f"hint: {self.hint}"] if self.hint else []
+
+
+def rendered(diagnostics: Iterable[Diagnostic]) -> str:
+    """All faults for people, an empty line between two of them."""
+    return "\n\n".join(diagnostic.render() for diagnostic in diagnostics)
+
+
+def quoted(value: object) -> str:
+    """A value in backticks, on one line and cut to a bearable length."""
+    text = " ".join(str(value).split()) if isinstance(value, str) and value.strip() else str(value)
+    return f"`{text[: QUOTE_WIDTH - 1]}…`" if len(text) > QUOTE_WIDTH else f"`{text}`"
+
+
+def listed(words: Sequence[str], conjunction: str = "and") -> str:
+    """Words in backticks, as a sentence lists them; a long list ends with how many are left out."""
+    shown = [quoted(word) for word in words[:LISTED]]
+    left_out = len(words) - len(shown)
+    if left_out:
+        shown.append(f"{left_out} more")
+    return f" {conjunction} ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant, or an empty text."""
+    import difflib  # only a file with a fault needs it
+
+    if len(word) > QUOTE_WIDTH:
+        return ""
+    by_lower = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.65)
+    return by_lower[close[0]] if close else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The hint that offers the nearest known word, or an empty text."""
+    near = nearest(word, known)
+    return f"did you mean `{near}`?" if near else ""
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """A path of keys and indices, written `operations.malloc.args[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text if len(text) <= 2 * QUOTE_WIDTH else text[: 2 * QUOTE_WIDTH - 1] + "…"
+
+
+def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
+    """The part of a line around a caret, and the caret's ends in it."""
+    line = "".join(character if character.isprintable() else " " for character in source)
+    end = max(start + 1, min(end, len(line)))
+    if len(line) <= EXCERPT_WIDTH:
+        return line.rstrip(), start, end
+    first = max(0, start - EXCERPT_WIDTH // 3)
+    last = first + EXCERPT_WIDTH
+    before, after = "…" if first else "", "…" if last < len(line) else ""
+    return f"{before}{line[first:last]}{after}", start - first + len(before), min(end, last) - first + len(before)

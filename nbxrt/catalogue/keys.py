@@ -1,0 +1,137 @@
+"""Keys that are unknown or missing, put together once all of a file's are known.
+
+A misspelt key is unknown and missing at once to the schema, and one mistake to the person who made it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from nbxrt.catalogue import schema_parts
+from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, nearest, quoted
+from nbxrt.catalogue.wrong_values import without_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nbxrt.catalogue.contract import Contract
+    from nbxrt.catalogue.document import Document, Path
+
+
+@attrs.frozen
+class Unknown:
+    """A key that its form does not have, and the keys that it has."""
+
+    path: Path
+    key: str
+    title: str
+    known: tuple[str, ...]
+
+
+@attrs.frozen
+class Missing:
+    """A key that its form must have."""
+
+    path: Path
+    key: str
+    title: str
+
+
+# Forms of which a key must tell the kind, and those keys.
+CHOICES: dict[str, tuple[str, ...]] = {
+    "an operation": ("call", "value", "same", "policy"),
+    "a search step": ("package", "environment", "root"),
+    "a `struct` argument": ("by_pointer", "by_value", "out"),
+    "a library name": schema_parts.PLATFORMS,
+}
+
+
+def told(
+    unknown: Iterable[Unknown], missing: Iterable[Missing], document: Document, contract: Contract
+) -> Iterator[Diagnostic]:
+    """The faults behind unknown and missing keys."""
+    yield from (_unknown_key(each, document) for each in unknown)
+    yield from _missing_keys(_not_misspelt(missing, unknown, contract), document, contract)
+
+
+def _unknown_key(unknown: Unknown, document: Document) -> Diagnostic:
+    reference, message = _SECTIONS.get(unknown.path, ("unknown-key", f"unknown key {{}} in {unknown.title}"))
+    few = len(unknown.known) <= _LABELLED
+    return document.diagnostic(
+        (*unknown.path, unknown.key),
+        reference,
+        message.format(quoted(unknown.key)),
+        at="key",
+        label=f"known here: {listed(unknown.known)}" if few else "",
+        hint=did_you_mean(unknown.key, unknown.known),
+    )
+
+
+_LABELLED = 12
+_SECTIONS: dict[Path, tuple[str, str]] = {
+    ("operations",): ("unknown-operation", "unknown operation {}"),
+    ("absent",): ("unknown-operation", "unknown operation or group {}"),
+    ("needs",): ("unknown-operation", "unknown operation or group {}"),
+    ("enums",): ("unknown-enum", "unknown enum {}"),
+    ("libraries",): ("unknown-role", "unknown library role {}"),
+}
+
+
+def _not_misspelt(missing: Iterable[Missing], unknown: Iterable[Unknown], contract: Contract) -> list[Missing]:
+    """What is missing, less what stands there misspelt and is told as unknown."""
+    meant = {where_and_key for each in unknown for where_and_key in _meant(each, contract)}
+    told = {each.path for each in unknown if nearest(each.key, CHOICES.get(each.title, ()))}
+    return [
+        each
+        for each in missing
+        if (each.path, each.key) not in meant and not (each.title in CHOICES and each.path in told)
+    ]
+
+
+def _meant(unknown: Unknown, contract: Contract) -> Iterator[tuple[Path, str]]:
+    near = nearest(unknown.key, unknown.known)
+    yield unknown.path, near
+    if unknown.path == ("absent",):
+        yield ("operations",), near
+        yield from ((("operations",), each.name) for each in contract.operations.values() if each.group == near)
+
+
+def _missing_keys(missing: list[Missing], document: Document, contract: Contract) -> Iterator[Diagnostic]:
+    operations = [each.key for each in missing if each.path == ("operations",)]
+    yield from _missing_operations(operations, document, contract)
+    forms = dict.fromkeys((each.path, each.title) for each in missing if each.path != ("operations",))
+    for path, title in forms:
+        keys = [each.key for each in missing if (each.path, each.title) == (path, title)]
+        if title in CHOICES:
+            message = f"{title} needs one of {listed(CHOICES[title], 'or')}"
+        elif title == "a call" and path[:1] == ("operations",):
+            yield _call_without_arguments(path, document, contract)
+            continue
+        else:
+            message = f"missing key{'s' * (len(keys) > 1)} {listed(keys)} in {title}"
+        yield document.diagnostic(path, "missing-key", message, at="key")
+
+
+def _call_without_arguments(path: Path, document: Document, contract: Contract) -> Diagnostic:
+    symbol = document.at((*path, "call"))
+    first = symbol[0] if isinstance(symbol, list) and symbol else symbol
+    facts = without_arguments(contract.operations[str(path[1])], str(first))
+    return document.diagnostic(path, "missing-arguments", **facts, at="key")
+
+
+def _missing_operations(names: list[str], document: Document, contract: Contract) -> Iterator[Diagnostic]:
+    """One message an operation; one a group where all of it is missing, as in a file that was just begun."""
+    hint = "bind it under `operations`, or give a reason under `absent`"
+    for group in contract.groups:
+        whole = [name for name, operation in contract.operations.items() if operation.group == group]
+        gone = [name for name in whole if name in names]
+        if len(gone) == len(whole) > 1:
+            message = f"missing operations of group `{group}`: {', '.join(f'`{name}`' for name in gone)}"
+            hint_all = f"bind them under `operations`, or give a reason for `{group}` under `absent`"
+            yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint_all)
+        else:
+            for name in gone:
+                message = f"missing operation `{name}`"
+                yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint)

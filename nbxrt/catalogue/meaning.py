@@ -1,0 +1,196 @@
+"""What a file's words mean together: what no schema sees. Each question is one function of a table.
+
+signatures.py asks about calls and their arguments, layouts.py about structures, numbers and versions; here are the
+questions about libraries, and about what is absent, needed or never used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nbxrt.catalogue import layouts, signatures
+from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
+from nbxrt.catalogue.forms import names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.subject import Subject, Variant
+
+
+def check(subject: Subject) -> tuple[Diagnostic, ...]:
+    """Every fault of meaning in the sound parts of a file."""
+    return tuple(fault for question in CHECKS for fault in question(subject))
+
+
+# Libraries
+
+
+def check_same_as(subject: Subject) -> Iterator[Diagnostic]:
+    """A role that is the same as another needs that other one, in full."""
+    libraries = subject.section("libraries")
+    for role, library in libraries.items():
+        target = library.get("same_as")
+        if target is not None and "same_as" in (subject.mapping("libraries", target) or {"same_as": ""}):
+            path = ("libraries", role, "same_as")
+            message = f"the library `{role}` is the same as `{target}`, which the file does not describe"
+            yield subject.diagnostic(path, "unknown-role", message)
+
+
+def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
+    """Every call finds its library among the file's."""
+    known = subject.mapping("libraries")
+    if not known:
+        return
+    for variant in subject.calls():
+        role = subject.role_of(variant)
+        if role not in known:
+            path = (*variant.path, "library") if "library" in variant.spec else variant.path
+            message = f"`{variant.operation.name}` calls the library `{role}`, which the file does not have"
+            hint = f"describe it under `libraries`, or say `library` here: {listed([*known], 'or')}"
+            yield subject.diagnostic(path, "unknown-role", message, hint=hint)
+    for path, call in _library_calls(subject):
+        if "library" in call and call["library"] not in known:
+            message = f"the file has no library {quoted(call['library'])}"
+            yield subject.diagnostic((*path, "library"), "unknown-role", message)
+
+
+def _library_calls(subject: Subject) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    for role, library in subject.section("libraries").items():
+        here = ("libraries", role)
+        yield from (((*here, key), library[key]) for key in ("version", "init", "enter", "close") if key in library)
+        status = library.get("status", {})
+        yield from (((*here, "status", key), status[key]) for key in ("clear", "name", "text") if key in status)
+
+
+def check_status(subject: Subject) -> Iterator[Diagnostic]:
+    """A library whose calls return a status says what its codes mean."""
+    readers: dict[str, Variant] = {}
+    for variant in subject.calls():
+        if signatures.reads_status(variant):
+            readers.setdefault(subject.library(subject.role_of(variant))[0], variant)
+    for role, variant in readers.items():
+        library = subject.section("libraries").get(role)
+        if library is not None and "status" not in library and "same_as" not in library:
+            message = f"the library `{role}` has no `status`, which `{variant.operation.name}` returns"
+            hint = "add `status: {success: 0}`, or say what the calls return instead"
+            yield subject.diagnostic(("libraries", role), "missing-status", message, at="key", hint=hint)
+
+
+def check_answers(subject: Subject) -> Iterator[Diagnostic]:
+    """An operation whose answer is a status needs that status among the library's kinds."""
+    for variant in subject.calls():
+        kind = variant.operation.done
+        role, library = subject.library(subject.role_of(variant))
+        if kind is None or library is None or "status" not in library or not signatures.answers_by_status(variant):
+            continue
+        if kind not in library["status"].get("kinds", {}):
+            message = f"`{variant.operation.name}` answers by the status `{kind}`, which `{role}` has no code for"
+            hint = f"add `{kind}` to `libraries.{role}.status.kinds`, or make the result with `result`"
+            yield subject.diagnostic(variant.path, "missing-kind", message, at="key", hint=hint)
+
+
+def check_kinds(subject: Subject) -> Iterator[Diagnostic]:
+    """A status code means one thing."""
+    for role, library in subject.section("libraries").items():
+        status = library.get("status", {})
+        here = ("libraries", role, "status")
+        seen: dict[int, str] = {status["success"]: "success"} if "success" in status else {}
+        for kind, codes in status.get("kinds", {}).items():
+            for path, code in subject.entries((*here, "kinds", kind), codes):
+                if code in seen:
+                    message = f"the code {code} is `{seen[code]}` already"
+                    yield subject.diagnostic(path, "duplicate-number", message)
+                seen.setdefault(code, kind)
+
+
+def check_platforms(subject: Subject) -> Iterator[Diagnostic]:
+    """The runtime has a file name on every system that the file is written for."""
+    library = subject.section("libraries").get("runtime", {})
+    platforms = subject.value("platforms")
+    if "names" not in library or "process" in library.get("search", ()) or not isinstance(platforms, list):
+        return
+    for index, platform in enumerate(platforms):
+        if not any(platform in name for name in library["names"]):
+            message = f"the library `runtime` has no file name for `{platform}`"
+            yield subject.diagnostic(("platforms", index), "missing-library-name", message)
+
+
+# What is absent, needed or not used
+
+
+def check_absent(subject: Subject) -> Iterator[Diagnostic]:
+    """Nothing is absent and bound. A reason of its own beside its group's is fine: it says more."""
+    absent = subject.section("absent")
+    bound = subject.mapping("operations")
+    for name in absent:
+        operation = subject.contract.operations.get(name)
+        if operation is None:
+            yield from _idle_group(subject, name, bound)
+        elif name in bound:
+            message = f"`{name}` is absent and bound"
+            note = f"bound at {subject.where(('operations', name))}"
+            yield subject.diagnostic(("absent", name), "bound-and-absent", message, at="key", notes=(note,))
+        elif absent[name] == absent.get(operation.group):
+            message = f"`{name}` is absent by itself and by its group `{operation.group}`, with the same reason"
+            yield subject.diagnostic(("absent", name), "absent-twice", message, at="key")
+
+
+def _idle_group(subject: Subject, group: str, bound: dict[str, Any]) -> Iterator[Diagnostic]:
+    members = [each.name for each in subject.contract.operations.values() if each.group == group]
+    if members and all(name in bound for name in members):
+        message = f"the group `{group}` is absent, and all of it is bound"
+        yield subject.diagnostic(("absent", group), "bound-and-absent", message, at="key")
+
+
+def check_needs(subject: Subject) -> Iterator[Diagnostic]:
+    """An attribute that an operation needs has a number."""
+    written = subject.mapping("enums").get("device_attribute", {})
+    entries = subject.entries(("enums", "device_attribute"), written)
+    mapped = {word for _path, entry in entries for word in entry.get("words", entry)}
+    for name, attribute in subject.section("needs").items():
+        if attribute not in mapped:
+            message = f"`{name}` needs the attribute `{attribute}`, which `enums.device_attribute` does not map"
+            hint = did_you_mean(attribute, mapped)
+            yield subject.diagnostic(("needs", name), "unmapped-attribute", message, hint=hint)
+
+
+def check_unused(subject: Subject) -> Iterator[Diagnostic]:
+    """A structure or an enum that nothing uses is a leftover, or its user is misspelt."""
+    if any(path[:1] == ("operations",) for path in subject.broken):
+        return
+    structs, enums = _used(subject)
+    for section, used in (("structs", structs), ("enums", enums)):
+        for name in subject.mapping(section):
+            if name not in used and (section, name) not in subject.broken:
+                message = f"{quoted(name)} is used by no operation"
+                yield subject.diagnostic((section, name), f"unused-{section[:-1]}", message, at="key")
+
+
+def _used(subject: Subject) -> tuple[set[str], set[str]]:
+    structs: set[str] = set()
+    enums: set[str] = {"device_attribute"} if subject.mapping("needs") else set()
+    for variant in subject.variants():
+        operation = variant.operation
+        enums |= {each.type for each in (*operation.takes, *operation.gives)}
+        for _path, argument in variant.arguments():
+            names = list(names_in(argument))
+            structs |= {each.name for each in names if each.role == "struct"}
+            enums |= {each.name for each in names if each.role == "flags"}
+    return structs, enums
+
+
+CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
+    check_same_as,
+    check_roles_exist,
+    check_status,
+    check_answers,
+    check_kinds,
+    check_platforms,
+    check_absent,
+    check_needs,
+    check_unused,
+    *signatures.CHECKS,
+    *layouts.CHECKS,
+)

@@ -1,0 +1,308 @@
+"""A backend file as frozen values: what `describe(name)` gives, and what compiling.py turns into plain tuples.
+
+Expects data that validation.py has accepted; it structures and fills in defaults, and checks nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PLATFORMS = ("linux", "windows", "macos")
+
+Version = tuple[int, ...]
+#: An argument of a C call: its form, then what that form needs. compiling.py lists the forms.
+Argument = tuple[Any, ...]
+
+
+@frozen
+class Range:
+    """Where a variant applies: versions from `since` (included) to `before` (not included), and platforms."""
+
+    since: Version | None = None
+    before: Version | None = None
+    platforms: tuple[str, ...] | None = None
+
+
+@frozen
+class Call:
+    """A C call as the file wrote it: symbols (the first exported one counts), arguments as written, what it returns."""
+
+    symbols: tuple[str, ...]
+    args: tuple[Any, ...] | None = None
+    returns: Any = "status"
+    library: str | None = None
+
+
+@frozen
+class Variant:
+    """One way to do an operation: `form` is call, value, same or policy, and the other fields are that form's."""
+
+    form: str
+    applies: Range = Range()
+    call: Call | None = None
+    value: Any = None
+    result: Mapping[str, Any] = field(factory=dict)
+    ignores: tuple[str, ...] = ()
+
+
+@frozen
+class Operation:
+    """How the backend does one operation of the contract; `line` is where its file says so."""
+
+    name: str
+    variants: tuple[Variant, ...]
+    line: int = 0
+
+
+@frozen
+class Absence:
+    """Why an operation is not offered; `line` is where its file says so."""
+
+    reason: str
+    line: int = 0
+
+
+@frozen
+class LibraryName:
+    """A file name of a library on each platform, and the major version it stands for (None: the name does not say)."""
+
+    major: int | None
+    files: Mapping[str, str]
+
+
+@frozen
+class SearchStep:
+    """One step of a library search: `kind` is a key of binding/search.py's table."""
+
+    kind: str
+    where: tuple[str, ...] = ()
+    folders: Mapping[str, tuple[str, ...]] = field(factory=dict)
+
+
+@frozen
+class Status:
+    """What a library's status codes mean, and which functions say it in words."""
+
+    success: int = 0
+    negated: bool = False
+    clear: Call | None = None
+    name: Call | None = None
+    text: Call | None = None
+    kinds: Mapping[str, tuple[int, ...]] = field(factory=dict)
+
+
+@frozen
+class Role:
+    """One library of a backend: where it is found, how it is asked and entered, and what its codes mean."""
+
+    name: str
+    same_as: str | None = None
+    names: tuple[LibraryName, ...] = ()
+    search: tuple[SearchStep, ...] = ()
+    hint: str = ""
+    mode: str = "local"
+    types: Mapping[str, str] = field(factory=dict)
+    version: Call | None = None
+    digits: tuple[int, ...] = ()
+    init: Call | None = None
+    init_tolerates: tuple[str, ...] = ()
+    enter: Call | None = None
+    close: Call | None = None
+    status: Status = Status()
+    line: int = 0
+
+
+@frozen
+class Structure:
+    """One layout of a C structure: fields are (offset, type) or (offset, type, bytes)."""
+
+    bytes: int
+    fields: Mapping[str, tuple[Any, ...]] = field(factory=dict)
+    constants: Mapping[str, int] = field(factory=dict)
+    applies: Range = Range()
+
+
+@frozen
+class Enumeration:
+    """The vendor's numbers of the contract's words, or bits of its flags, in one range of versions."""
+
+    words: Mapping[str, int]
+    applies: Range = Range()
+
+
+@frozen
+class Backend:
+    """One backend file, whole."""
+
+    name: str
+    title: str
+    contract: int
+    abi: str
+    platforms: tuple[str, ...]
+    priority: int
+    kind: str = "gpu"
+    handles: str = "native"
+    triton_keys: tuple[str, ...] = ()
+    triton_target: str | None = None
+    visibility: tuple[str, ...] = ()
+    device_required: bool = False
+    presence: Mapping[str, Any] = field(factory=dict)
+    libraries: Mapping[str, Role] = field(factory=dict)
+    structs: Mapping[str, tuple[Structure, ...]] = field(factory=dict)
+    enums: Mapping[str, tuple[Enumeration, ...]] = field(factory=dict)
+    needs: Mapping[str, str] = field(factory=dict)
+    operations: Mapping[str, Operation] = field(factory=dict)
+    absent: Mapping[str, Absence] = field(factory=dict)
+    file: str = ""
+    override: bool = False
+
+
+def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _path: 0) -> Backend:
+    """The model of validated `data`; `line(path)` tells the line of a key, `file` the name to show."""
+    presence = dict(data.get("presence", {}))
+    triton = data.get("triton", {})
+    return Backend(
+        name=data["name"],
+        title=data["title"],
+        contract=data["contract"],
+        abi=data["abi"],
+        platforms=tuple(data["platforms"]),
+        priority=data["priority"],
+        kind=data.get("kind", "gpu"),
+        handles=data.get("handles", "native"),
+        triton_keys=tuple(triton.get("keys", ())),
+        triton_target=triton.get("target"),
+        visibility=tuple(presence.pop("visibility", ())),
+        device_required=presence.pop("required", False),
+        presence=presence,
+        libraries={name: _role(name, role, line) for name, role in data["libraries"].items()},
+        structs={name: tuple(map(_layout, _listed(layouts))) for name, layouts in data.get("structs", {}).items()},
+        enums={name: _enumeration(words) for name, words in data.get("enums", {}).items()},
+        needs=dict(data.get("needs", {})),
+        operations={
+            name: Operation(name, tuple(map(_variant, _listed(forms))), line(("operations", name)))
+            for name, forms in data["operations"].items()
+        },
+        absent={name: Absence(reason, line(("absent", name))) for name, reason in data.get("absent", {}).items()},
+        file=file,
+        override=data.get("override", False),
+    )
+
+
+def version(written: Any) -> Version | None:
+    """A version as numbers: `"12.10"` is (12, 10), 12 is (12,)."""
+    return None if written is None else tuple(int(part) for part in str(written).split("."))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _range(data: Mapping[str, Any]) -> Range:
+    platforms = data.get("platform")
+    return Range(
+        version(data.get("since")),
+        version(data.get("before")),
+        None if platforms is None else tuple(_listed(platforms)),
+    )
+
+
+def _call(data: Any) -> Call | None:
+    if data is None:
+        return None
+    args = data.get("args")
+    return Call(
+        tuple(_listed(data["call"])),
+        None if args is None else tuple(args),
+        data.get("returns", "status"),
+        data.get("library"),
+    )
+
+
+def _variant(data: Any) -> Variant:
+    if isinstance(data, str):
+        return Variant("call", call=Call((data,)))
+    applies = _range(data)
+    if "call" in data:
+        return Variant(
+            "call",
+            applies,
+            call=_call(data),
+            result=data.get("result", {}),
+            ignores=tuple(data.get("ignores", ())),
+        )
+    form = next(form for form in ("value", "same", "policy") if form in data)
+    return Variant(form, applies, value=data[form], ignores=tuple(data.get("ignores", ())))
+
+
+def _role(name: str, data: Mapping[str, Any], line: Any) -> Role:
+    here = line(("libraries", name))
+    if "same_as" in data:
+        return Role(name, same_as=data["same_as"], line=here)
+    init = data.get("init")
+    return Role(
+        name,
+        names=tuple(
+            LibraryName(entry.get("major"), {p: entry[p] for p in PLATFORMS if p in entry})
+            for entry in data.get("names", ())
+        ),
+        search=tuple(map(_step, data.get("search", ()))),
+        hint=data.get("hint", ""),
+        mode=data.get("mode", "local"),
+        types=dict(data.get("types", {})),
+        version=_version_call(data.get("version")),
+        digits=tuple(data.get("version", {}).get("digits", ())),
+        init=_call(init),
+        init_tolerates=tuple((init or {}).get("tolerates", ())),
+        enter=_call(data.get("enter")),
+        close=_call(data.get("close")),
+        status=_status(data.get("status", {})),
+        line=here,
+    )
+
+
+def _version_call(data: Any) -> Call | None:
+    call = _call(data)
+    if call is None or call.args is not None:
+        return call
+    return Call(call.symbols, ({"out": "version", "type": data.get("type", "int")},))
+
+
+def _status(data: Mapping[str, Any]) -> Status:
+    return Status(
+        success=data.get("success", 0),
+        negated=data.get("negated", False),
+        clear=_call(data.get("clear")),
+        name=_call(data.get("name")),
+        text=_call(data.get("text")),
+        kinds={word: tuple(_listed(codes)) for word, codes in data.get("kinds", {}).items()},
+    )
+
+
+def _step(data: Any) -> SearchStep:
+    if isinstance(data, str):
+        return SearchStep(data)
+    kind = next(kind for kind in ("package", "environment", "root") if kind in data)
+    return SearchStep(kind, tuple(_listed(data[kind])), _folders(data.get("folder", ".")))
+
+
+def _folders(data: Any) -> dict[str, tuple[str, ...]]:
+    if isinstance(data, dict):
+        return {platform: tuple(_listed(folder)) for platform, folder in data.items()}
+    return {platform: tuple(_listed(data)) for platform in PLATFORMS}
+
+
+def _layout(data: Mapping[str, Any]) -> Structure:
+    fields = {name: tuple(spec) for name, spec in data.get("fields", {}).items()}
+    return Structure(data["bytes"], fields, dict(data.get("constants", {})), _range(data))
+
+
+def _enumeration(data: Any) -> tuple[Enumeration, ...]:
+    if isinstance(data, list):
+        return tuple(Enumeration(dict(entry["words"]), _range(entry)) for entry in data)
+    return (Enumeration(dict(data)),)

@@ -1,0 +1,208 @@
+"""The JSON Schema of a backend file, made from the contract: completeness, keys, words, and the form of every value.
+
+    python -m nbxrt.catalogue.schema            write schema/backend.schema.json
+    python -m nbxrt.catalogue.schema --check    exit 1 when it is not current
+
+Forms are told apart by `if`/`then` on the key that the writer used, and unknown keys by `propertyNames`, because both
+give one error for one mistake. Every node has a description, so that editors complete and explain. This file has the
+file's sections, and schema_calls.py, schema_libraries.py and schema_layouts.py what stands in them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nbxrt.catalogue import contract as contracts
+from nbxrt.catalogue.schema_calls import call_definitions, operation_rule
+from nbxrt.catalogue.schema_layouts import enum_rules, layout_definitions
+from nbxrt.catalogue.schema_libraries import ROLES, library_definitions
+from nbxrt.catalogue.schema_parts import (
+    NAME,
+    NOT_BLANK,
+    PLATFORMS,
+    STRUCT_NAME,
+    Schema,
+    choice,
+    integer,
+    keyed,
+    reference,
+    string,
+    strings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nbxrt.catalogue.contract import Contract
+
+IDENTIFIER = "urn:nbxrt:schema:backend"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_PRIORITIES = 2**31 - 1
+
+
+def generate(contract: Contract) -> Schema:
+    """The schema of files that are written for this contract or an earlier one."""
+    return {
+        "$schema": DIALECT,
+        "$id": IDENTIFIER,
+        "title": "a backend file",
+        "description": "One vendor's device runtime for nbxrt; docs/format.md explains the format.",
+        "type": "object",
+        "required": ["contract", "name", "title", "abi", "platforms", "priority", "libraries", "operations"],
+        "properties": _top_level(contract),
+        "patternProperties": {"^x-": {"description": "For the file's own use; never read."}},
+        "additionalProperties": False,
+        "allOf": list(_completeness(contract)),
+        "$defs": _definitions(contract),
+    }
+
+
+def rendered(contract: Contract) -> str:
+    """The schema as the text that is committed."""
+    return json.dumps(generate(contract), indent=1, ensure_ascii=False) + "\n"
+
+
+def _top_level(contract: Contract) -> Schema:
+    return {
+        "contract": {
+            "description": "The number of the contract that the file was written for.",
+            "type": "integer",
+            "enum": list(range(1, contract.number + 1)),
+        },
+        "name": string(NAME, "The name that `open(name)` takes.", "musa"),
+        "title": string(NOT_BLANK, "The name that people read.", "Moore Threads MUSA"),
+        "abi": choice({"c": "C functions.", "objc": "Objective-C messages."}, "How the libraries are called."),
+        "kind": choice(
+            {
+                "gpu": "A device beside the processor.",
+                "cpu": "The processor itself: never taken for a GPU, comes last.",
+            },
+            "What the devices are; `gpu` when left out.",
+        ),
+        "platforms": {
+            "description": "The systems that the file is written for.",
+            "type": "array",
+            "items": reference("platform"),
+            "minItems": 1,
+            "uniqueItems": True,
+            "examples": [["linux", "windows"]],
+        },
+        "priority": integer("Order of detection, lowest first.", 0, _PRIORITIES, 20),
+        "handles": choice(
+            {"native": "Device pointers are addresses.", "object": "Addresses stand for buffer objects."},
+            "What device memory is known by; `native` when left out.",
+        ),
+        "triton": keyed(
+            "triton entry",
+            "How Triton knows this vendor.",
+            {
+                "keys": strings(NOT_BLANK, "Keys of Triton's registry of backends.", ["nvidia"]),
+                "target": string(NOT_BLANK, "The backend's name in Triton's targets.", "cuda"),
+            },
+            required=["keys"],
+        ),
+        "presence": reference("presence"),
+        "libraries": keyed(
+            "`libraries`",
+            "The vendor's libraries by role.",
+            {role: {"description": says, **reference("role")} for role, says in ROLES.items()},
+            required=["runtime"],
+        ),
+        "structs": {
+            "title": "`structs`",
+            "description": "Layouts of the C structures that calls use.",
+            "type": "object",
+            "propertyNames": {"pattern": STRUCT_NAME},
+            "additionalProperties": reference("struct"),
+        },
+        "enums": keyed("`enums`", "The vendor's numbers of the contract's words.", enum_rules(contract)),
+        "needs": keyed(
+            "`needs`",
+            "The device attribute that must not be 0 for an operation, or for a whole group.",
+            dict.fromkeys((*contract.groups, *contract.operations), reference("attribute")),
+        ),
+        "operations": keyed("`operations`", "What each operation of the contract is.", dict(_operations(contract))),
+        "absent": keyed(
+            "`absent`",
+            "Why an operation, or a whole group but for its bound operations, is not offered.",
+            {
+                **{name: _described(f"Group: {group.says}", "reason") for name, group in contract.groups.items()},
+                **{name: _described(operation.says, "reason") for name, operation in contract.operations.items()},
+            },
+        ),
+        "override": {
+            "description": "True: this file takes the place of another backend of the same name.",
+            "type": "boolean",
+        },
+    }
+
+
+def _described(says: str, definition: str) -> Schema:
+    return {"description": says, **reference(definition)}
+
+
+def _operations(contract: Contract) -> Iterator[tuple[str, Schema]]:
+    for name, operation in contract.operations.items():
+        yield name, operation_rule(operation)
+
+
+def _completeness(contract: Contract) -> Iterator[Schema]:
+    """Every operation is bound, or absent alone or by its group; the error stands at `operations` and names one.
+
+    A group whose operations are all bound is passed by one look, which is most groups of most files.
+    """
+    for group in contract.groups:
+        members = [operation for operation in contract.operations.values() if operation.group == group]
+        for since in sorted({operation.since for operation in members}):
+            names = [operation.name for operation in members if operation.since == since]
+            rule = {"if": _bound(names), "else": {"if": _absent(group), "else": {"allOf": list(map(_answered, names))}}}
+            yield rule if since == 1 else {"if": _written_for(since), "then": rule}
+
+
+def _bound(names: list[str]) -> Schema:
+    return {"required": ["operations"], "properties": {"operations": {"required": names}}}
+
+
+def _absent(name: str) -> Schema:
+    return {"required": ["absent"], "properties": {"absent": {"required": [name]}}}
+
+
+def _answered(name: str) -> Schema:
+    return {"if": _absent(name), "else": {"properties": {"operations": {"required": [name]}}}}
+
+
+def _written_for(number: int) -> Schema:
+    return {"properties": {"contract": {"minimum": number}}}
+
+
+def _definitions(contract: Contract) -> Schema:
+    attributes = contract.enums["device_attribute"].words if "device_attribute" in contract.enums else {}
+    return {
+        "platform": {"description": "A system.", "enum": list(PLATFORMS)},
+        "reason": string(NOT_BLANK, "The reason, as a user reads it.", "the vendor has no such call"),
+        "attribute": choice(attributes, "The attribute that says whether a device can do it."),
+        **library_definitions(contract),
+        **layout_definitions(contract),
+        **call_definitions(contract),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Write the committed schema, or with `--check` say whether it is current."""
+    path = Path(__file__).resolve().parents[2] / "schema" / "backend.schema.json"
+    text = rendered(contracts.load())
+    is_current = path.exists() and path.read_text("utf-8") == text
+    if "--check" in arguments:
+        sys.stdout.write(f"{path.name}: {'current' if is_current else 'stale'}\n")
+        return 0 if is_current else 1
+    path.write_bytes(text.encode())
+    sys.stdout.write(f"{path.name}: written\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,285 @@
+"""The part of the schema that describes operations: what one is bound to, and the arguments of a C call.
+
+A file has hundreds of arguments, so their rules are few and in the order of what is common.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import attrs
+
+from nbxrt.catalogue.contract_checks import ROLES
+from nbxrt.catalogue.forms import C_TYPES, CONSTANTS, FORMS
+from nbxrt.catalogue.schema_parts import (
+    NAME,
+    STRUCT_NAME,
+    SYMBOL,
+    Schema,
+    chain,
+    choice,
+    either,
+    integer,
+    keyed,
+    one_or_list,
+    reference,
+    strings,
+    versioned,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nbxrt.catalogue.contract import Contract, Operation
+
+
+@attrs.frozen
+class Policy:
+    """A vendor-neutral policy, and the operations that it does, by name or by group."""
+
+    says: str
+    operations: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+POLICIES = {
+    "current_device": Policy("The device is kept per thread by nbxrt.", ("set_device", "get_device")),
+    "system_memory": Policy("The operating system's free and total memory.", ("mem_get_info",)),
+    "ordered_streams": Policy(
+        "Streams of a backend in which every call has finished when it returns.", groups=("stream",)
+    ),
+    "host_clock": Policy("Events by the host's clock.", ("stream_wait_event",), ("event",)),
+}
+
+RETURNS = {
+    "status": "A status code.",
+    "ignored": "A value of no interest.",
+    "nothing": "Nothing (void).",
+    "code": "The value is the result.",
+    "text": "A C string, which is the result.",
+}
+
+
+def operation_rule(operation: Operation) -> Schema:
+    """The schema of one operation: a symbol if the contract has a usual C form, a form, or a list of variants."""
+    kind = "operation" if operation.c is not None else "operation_without_usual_form"
+    return {"description": _explained(operation), **reference(kind)}
+
+
+def call_definitions(contract: Contract) -> Schema:
+    """The definitions that operations share."""
+    parameters = _names(each.name for operation in contract.operations.values() for each in operation.takes)
+    results = _names(each.name for operation in contract.operations.values() for each in operation.gives)
+    return {
+        "symbols": one_or_list(SYMBOL, "A symbol of the library, or several: the first exported one is called."),
+        "c_type": {"description": "A C type.", "enum": list(C_TYPES)},
+        "parameter": {"title": "a parameter", "description": "A parameter of the operation.", "enum": parameters},
+        "result": {"title": "a result", "description": "A result of the operation.", "enum": results},
+        "operation": {
+            **_list_of("symbol_or_variant"),
+            "type": ["string", "object", "array"],
+            "pattern": SYMBOL,
+            "minItems": 1,
+            "if": {"type": "object"},
+            "then": reference("variant"),
+        },
+        "symbol_or_variant": {
+            "type": ["string", "object"],
+            "pattern": SYMBOL,
+            "if": {"type": "object"},
+            "then": reference("variant"),
+        },
+        "operation_without_usual_form": {
+            **_list_of("variant_without_usual_form"),
+            "type": ["object", "array"],
+            "minItems": 1,
+            "if": {"type": "object"},
+            "then": reference("variant_without_usual_form"),
+        },
+        "variant": _variant([]),
+        "variant_without_usual_form": _variant(["args"]),
+        "returns": _returns(),
+        "results": _results(),
+        "argument": _argument(contract),
+        "library": {"description": "The role whose library has the symbol.", "enum": list(ROLES)},
+    }
+
+
+def _explained(operation: Operation) -> str:
+    """What an editor shows for an operation."""
+    takes = ", ".join(f"{each.name}: {each.type}" for each in operation.takes) or "nothing"
+    gives = ", ".join(f"{each.name}: {each.type}" for each in operation.gives) or "nothing"
+    usual = "" if operation.c is None else f"\nUsual C arguments: {json.dumps(list(operation.c))}."
+    return f"{operation.says}\n\nTakes {takes}.\nGives {gives}.{usual}"
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return sorted(set(names))
+
+
+def _variant(needed: list[str]) -> Schema:
+    where = {**versioned(), "platform": _platforms()}
+    call = {
+        "call": reference("symbols"),
+        "args": {**_list_of("argument"), "description": "The arguments, in C order."},
+        "library": reference("library"),
+        "returns": reference("returns"),
+        "result": reference("results"),
+        "ignores": {
+            "description": "Parameters that the call does not use.",
+            "type": "array",
+            "items": reference("parameter"),
+            "minItems": 1,
+            "uniqueItems": True,
+        },
+        **where,
+    }
+    value = {
+        "description": "The result, or `success` for an operation without one.",
+        "type": ["integer", "string", "boolean"],
+    }
+    policies = choice({name: each.says for name, each in POLICIES.items()}, "A policy.")
+    forms = {
+        "value": keyed("a constant operation", "No call: a constant result.", {"value": value, **where}),
+        "same": keyed(
+            "a `same` operation", "No call: an argument given back.", {"same": reference("parameter"), **where}
+        ),
+        "policy": keyed("a policy operation", "A policy of nbxrt.", {"policy": policies, **where}),
+    }
+    others = [key for key in call if key != "call"]
+    none = {"title": "an operation", "propertyNames": {"enum": ["call", *forms, *others]}, "required": ["call"]}
+    called = keyed("a call", "A call of a C function.", call, needed)
+    return {"type": "object", **chain({"call": called, **forms}, none)}
+
+
+def _list_of(definition: str) -> Schema:
+    """A list, of a length that C functions and their versions stay far below."""
+    return {"type": "array", "items": reference(definition), "maxItems": 64}
+
+
+def _platforms() -> Schema:
+    says = "The systems that this variant is for."
+    return {
+        "description": says,
+        "type": ["string", "array"],
+        "minItems": 1,
+        "items": reference("platform"),
+        "if": {"type": "string"},
+        "then": reference("platform"),
+    }
+
+
+def _returns() -> Schema:
+    named = {
+        "result": {"description": "The value is this result.", **reference("result")},
+        "pointer": {"description": "The value is this result, and null means out of memory.", **reference("result")},
+    }
+    says = "What the function returns; `status` when left out."
+    result = keyed("`returns`", "A result.", named, minProperties=1, maxProperties=1)
+    return either(says, choice(RETURNS, says), result)
+
+
+def _results() -> Schema:
+    rule = keyed(
+        "a made result",
+        "True when what came out equals a number.",
+        {
+            "of": {"description": "What came out, by the name in `out`.", "type": "string", "pattern": NAME},
+            "equals": {"description": "The number that means true.", "type": "integer"},
+        },
+        required=["of", "equals"],
+    )
+    return {
+        "description": "Results made of what came out.",
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": reference("result"),
+        "additionalProperties": rule,
+    }
+
+
+def _argument(contract: Contract) -> Schema:
+    forms = _argument_forms(contract)
+    constants = {head: integer(FORMS[head].says, *bounds, 0) for head, bounds in CONSTANTS.items()}
+    constant = keyed("a constant", "A typed constant.", constants, minProperties=1, maxProperties=1)
+    rest: Schema = {"title": "an argument", "propertyNames": {"enum": list(FORMS)}, "minProperties": 1}
+    rest = chain({head: form for head, form in forms.items() if head not in ("struct", "out")}, rest)
+    rest = {"if": {"propertyNames": {"enum": list(CONSTANTS)}}, "then": constant, "else": rest}
+    rest = chain({head: forms[head] for head in ("struct", "out")}, rest)
+    return {
+        "description": "A parameter by its name, `null` for a null pointer, or a form that its key tells.",
+        "type": ["string", "null", "object"],
+        "if": {"type": "object"},
+        "then": rest,
+        "else": {"if": {"type": "string"}, "then": reference("parameter")},
+        "examples": [{"out": "address"}, "nbytes", {"uint": 0}, None],
+    }
+
+
+def _argument_forms(contract: Contract) -> Schema:
+    parameter, result, c_type = reference("parameter"), reference("result"), reference("c_type")
+    struct = {"description": "A structure of the file's `structs`.", "type": "string", "pattern": STRUCT_NAME}
+    size = integer("Size in bytes.", 1, 1 << 20, 256)
+    bits = {"type": "array", "minItems": 4, "maxItems": 4, "items": integer("Width in bits.", 0, 64, 8)}
+    cell = {"description": "A result, or a name that `result` uses.", "type": "string", "pattern": NAME}
+    shapes: dict[str, tuple[Schema, list[str]]] = {
+        "struct": ({"struct": struct, **_structure_uses()}, []),
+        "out": ({"out": cell, "type": c_type}, []),
+        "param": ({"param": parameter, "type": c_type}, ["type"]),
+        "buffer": ({"buffer": result, "bytes": size}, ["bytes"]),
+        "length": ({"length": parameter, "type": c_type}, []),
+        "flags": ({"flags": {"description": "A set of flags.", "enum": list(contract.flags)}, "type": c_type}, []),
+        "axes": ({"axes": parameter}, []),
+        "packed": ({"packed": parameter, "as": {"description": "How they are packed.", "enum": ["pointers"]}}, ["as"]),
+        "pointer_to": ({"pointer_to": parameter, "type": c_type}, ["type"]),
+        "error": ({"error": c_type}, []),
+        "rows": ({"rows": struct, "as": result, "fields": _row_fields()}, ["as", "fields"]),
+        "count": ({"count": c_type}, []),
+        "pci": ({"pci": parameter, "bits": {"description": "Widths, function first.", **bits}}, ["bits"]),
+    }
+    forms = {head: keyed(_named(head), FORMS[head].says, keys, needed) for head, (keys, needed) in shapes.items()}
+    forms["struct"] |= {"minProperties": 2, "maxProperties": 2}
+    return forms
+
+
+def _named(head: str) -> str:
+    return f"{'an' if head[0] in 'aeiou' else 'a'} `{head}` argument"
+
+
+def _structure_uses() -> Schema:
+    parameter, result = reference("parameter"), reference("result")
+    fields = {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"pattern": STRUCT_NAME},
+        "additionalProperties": parameter,
+    }
+    return {
+        "by_pointer": {"title": "`by_pointer`", "description": "Its address; fields by parameter.", **fields},
+        "by_value": {
+            "title": "`by_value`",
+            "description": "By value: fields by parameter, or one parameter of type bytes.",
+            **fields,
+            "type": ["string", "object"],
+            "if": {"type": "string"},
+            "then": parameter,
+        },
+        "out": {
+            "title": "`out`",
+            "description": "Its address; results by field, or one result of type bytes.",
+            "type": ["string", "object"],
+            "minProperties": 1,
+            "propertyNames": {"pattern": NAME},
+            "additionalProperties": {"description": "A field.", "type": "string", "pattern": STRUCT_NAME},
+            "if": {"type": "string"},
+            "then": result,
+        },
+    }
+
+
+def _row_fields() -> Schema:
+    return {
+        **strings(STRUCT_NAME, "Fields of the structure, in the order of the result.", ["pid", "used"]),
+        "maxItems": 8,
+    }

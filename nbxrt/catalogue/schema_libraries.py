@@ -1,0 +1,241 @@
+"""The part of the schema that describes libraries: where they are found, how they are asked, what they answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nbxrt.catalogue.forms import CONSTANTS, FORMS
+from nbxrt.catalogue.schema_calls import RETURNS
+from nbxrt.catalogue.schema_parts import (
+    CODES,
+    NOT_BLANK,
+    PACKAGE,
+    PLATFORMS,
+    RELATIVE,
+    VARIABLE,
+    Schema,
+    chain,
+    choice,
+    either,
+    integer,
+    keyed,
+    one_or_list,
+    reference,
+    string,
+    strings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nbxrt.catalogue.contract import Contract
+
+
+ROLES = {
+    "runtime": "The library of most operations.",
+    "driver": "The library of virtual memory, modules and launches; `{same_as: runtime}` when it is the same.",
+    "management": "The library that knows what a device does, beside any program.",
+    "collectives": "The library of communication between ranks.",
+}
+
+
+def library_definitions(contract: Contract) -> Schema:
+    """The definitions that `presence` and `libraries` use."""
+    return {
+        "presence": _presence(),
+        "presence_on_platform": _presence_on_platform(),
+        "role": _role(contract),
+        "search_step": _search_step(),
+        "folder": _folder(),
+        "role_argument": _role_argument(),
+        "role_call": _role_call("a call of a library", "A call that belongs to the library itself."),
+        "role_version": _role_call("a version call", "How the library's version is asked.", _digits(), ["digits"]),
+        "role_init": _role_call("an `init` call", "Once a process, at the role's first use.", _tolerates(contract)),
+        "role_enter": _role_call("an `enter` call", "After `invalid_context`: this, then the call once more."),
+        "role_close": _role_call("a `close` call", "Ends the use of the library."),
+        "role_status": _status(contract),
+        "code": integer("A status code.", *CODES),
+    }
+
+
+def _presence() -> Schema:
+    here = {platform: reference("presence_on_platform") for platform in PLATFORMS}
+    says = "True: the library is on every machine, so only a device names the backend."
+    required = {"description": says, "type": "boolean"}
+    visibility = strings(VARIABLE, "Environment variables that hide devices.", ["CUDA_VISIBLE_DEVICES"])
+    return keyed(
+        "`presence`",
+        "How the operating system shows that a device is there; a platform that is left out counts as `ask`.",
+        {"required": required, "visibility": visibility, **here},
+    )
+
+
+def _presence_on_platform() -> Schema:
+    pci = keyed(
+        "a PCI rule",
+        "The vendor's devices on PCI.",
+        {
+            "vendor": integer("Vendor number.", 0, 0xFFFF, 0x10DE),
+            "classes": {
+                "description": "Base classes: the same vendors make audio and USB functions.",
+                "type": "array",
+                "minItems": 1,
+                "items": integer("Base class, the highest byte of the class.", 0, 0xFF, 3),
+            },
+        },
+        required=["vendor", "classes"],
+    )
+    rules = {
+        "pci": pci,
+        "nodes": strings(NOT_BLANK, "Device nodes, as glob patterns: one must exist.", ["/dev/nvidia[0-9]*"]),
+        "ask": strings(NOT_BLANK, "Where one of these exists, only the runtime can tell.", ["/dev/dxg"]),
+    }
+    says = "What shows a device on this system; `ask` when only the runtime can tell."
+    rule = keyed("a presence rule", "What shows a device on this system.", rules, minProperties=1)
+    return either(says, {"enum": ["ask"]}, rule)
+
+
+def _role(contract: Contract) -> Schema:
+    same = {"same_as": choice(ROLES, "The role whose library and status this one shares.")}
+    types = [*contract.types, *contract.enums]
+    properties = {
+        "names": {
+            "description": "File names of the library, best first.",
+            "type": "array",
+            "minItems": 1,
+            "items": _library_name(),
+        },
+        "search": {
+            "description": "Where the library is looked for, in this order.",
+            "type": "array",
+            "minItems": 1,
+            "items": reference("search_step"),
+        },
+        "hint": string(NOT_BLANK, "What a person can do when it is not found.", "`pip install nvidia-cuda-runtime`"),
+        "mode": choice(
+            {"local": "RTLD_LOCAL.", "global": "RTLD_GLOBAL."}, "Scope of the library's symbols; `local` when left out."
+        ),
+        "types": keyed(
+            "`types`",
+            "Contract types that this library passes as another C type.",
+            dict.fromkeys(types, reference("c_type")),
+        ),
+        **{key: reference(f"role_{key}") for key in ("version", "init", "enter", "close", "status")},
+    }
+    full = keyed("a library", "Everything about one library.", properties, required=["search"])
+    by_process = {"required": ["search"], "properties": {"search": {"contains": {"const": "process"}}}}
+    full |= {"if": by_process, "else": {"title": "a library", "required": ["names"]}}
+    return {
+        "type": "object",
+        "if": {"required": ["same_as"]},
+        "then": keyed("a library that is another one", "Another role's library serves this one.", same),
+        "else": full,
+    }
+
+
+def _library_name() -> Schema:
+    files = {platform: string(NOT_BLANK, f"File name on {platform}.") for platform in PLATFORMS}
+    major = integer("Major version that this name stands for; left out when the name does not say.", 0, 2**31 - 1, 12)
+    name = keyed("a library name", "One version of the library: its file name by system.", {"major": major, **files})
+    return {**name, "if": {"required": ["major"]}, "then": {"minProperties": 2}, "else": {"minProperties": 1}}
+
+
+def _search_step() -> Schema:
+    words = {
+        "loaded": "A copy that this process has mapped already.",
+        "conda": "$CONDA_PREFIX, or the conda environment that Python runs in.",
+        "system": "The system's loader.",
+        "process": "The symbols of the process itself.",
+    }
+    folder = {"folder": reference("folder")}
+    package = {"package": string(PACKAGE, "A pip package, found and never imported.", "nvidia.cu13"), **folder}
+    environment = {
+        "environment": strings(VARIABLE, "Variables that hold a root.", ["CUDA_PATH", "CUDA_HOME"]),
+        **folder,
+    }
+    root = {"root": string(NOT_BLANK, "A folder of this machine.", "/usr/local/cuda"), **folder}
+    forms = {
+        "package": keyed("a `package` step", "Inside an installed package.", package),
+        "environment": keyed("an `environment` step", "Below the value of a variable.", environment),
+    }
+    rest = keyed("a search step", "Below a folder of this machine.", root, ["root"])
+    return either("One place to look.", choice(words, "One place to look."), chain(forms, rest))
+
+
+def _folder() -> Schema:
+    paths = one_or_list(RELATIVE, "Folders below that place; `{machine}` is the processor's name.", "lib64")
+    by_platform = keyed("folders by system", "Folders by system.", dict.fromkeys(PLATFORMS, paths), minProperties=1)
+    return {**paths, "type": ["string", "array", "object"], "if": {"type": "object"}, "then": by_platform}
+
+
+def _role_call(title: str, says: str, more: Schema | None = None, needed: Iterable[str] = ()) -> Schema:
+    properties = {
+        "call": reference("symbols"),
+        "args": {"description": "The arguments, in C order.", "type": "array", "items": reference("role_argument")},
+        "library": reference("library"),
+        "returns": choice(RETURNS, "What the function returns; `status` when left out."),
+        **(more or {}),
+    }
+    return keyed(title, says, properties, ["call", *needed])
+
+
+def _digits() -> Schema:
+    return {
+        "type": {"description": "Type of the number; `int` when left out.", **reference("c_type")},
+        "digits": {
+            "description": "Divisors of the parts, the largest first: with [1000, 10], 12090 is 12.9.",
+            "type": "array",
+            "minItems": 1,
+            "items": integer("A divisor.", 1, 2**63 - 1, 1000),
+            "examples": [[1000, 10]],
+        },
+    }
+
+
+def _tolerates(contract: Contract) -> Schema:
+    says = "These statuses are success."
+    return {
+        "tolerates": {"description": says, "type": "array", "minItems": 1, "items": {"enum": list(contract.errors)}}
+    }
+
+
+def _role_argument() -> Schema:
+    constants = {head: integer(FORMS[head].says, *bounds, 0) for head, bounds in CONSTANTS.items()}
+    out = {"out": {"description": "What comes out.", "enum": ["version", "text"]}, "type": reference("c_type")}
+    buffer = {
+        "buffer": {"description": "What comes out.", "enum": ["text"]},
+        "bytes": integer("Size.", 1, 1 << 20, 256),
+    }
+    constant = keyed("a constant", "A typed constant.", constants, minProperties=1, maxProperties=1)
+    forms = {
+        "out": keyed("an `out` argument", FORMS["out"].says, out),
+        "buffer": keyed("a `buffer` argument", FORMS["buffer"].says, buffer, ["bytes"]),
+    }
+    return {
+        "description": "`code` is the status code; `null` a null pointer; or a form that its key tells.",
+        "type": ["string", "null", "object"],
+        "if": {"type": "object"},
+        "then": chain(forms, constant),
+        "else": {"if": {"type": "string"}, "then": {"enum": ["code"]}},
+    }
+
+
+def _status(contract: Contract) -> Schema:
+    codes = {
+        "description": "The code that means this, or several.",
+        "type": ["integer", "array"],
+        "minItems": 1,
+        "items": reference("code"),
+        "minimum": CODES[0],
+        "maximum": CODES[1],
+    }
+    kinds = {name: {**codes, "description": kind.says} for name, kind in contract.errors.items()}
+    properties = {
+        "success": reference("code"),
+        "negated": {"description": "Codes may come back with the opposite sign.", "type": "boolean"},
+        "clear": reference("role_call"),
+        "name": reference("role_call"),
+        "text": reference("role_call"),
+        "kinds": keyed("`kinds`", "What the codes mean, in the contract's words.", kinds),
+    }
+    return keyed("`status`", "What the library's status codes mean, and who says so in words.", properties, ["success"])

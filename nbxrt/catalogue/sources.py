@@ -1,0 +1,188 @@
+"""Where descriptions come from: the data that ships with nbxrt, and the files that a user names.
+
+Never the current directory and never a hidden folder: a description decides which library is loaded, so it is code in
+effect. A file is read here only as far as its name and whether it takes another one's place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from nbxrt.catalogue import reading
+from nbxrt.catalogue.diagnostics import Diagnostic
+from nbxrt.errors import DescriptionError, NbxrtError
+
+if TYPE_CHECKING:
+    import sys
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nbxrt.catalogue.document import Document
+
+    if sys.version_info >= (3, 11):
+        from importlib.resources.abc import Traversable
+    else:
+        from importlib.abc import Traversable
+
+PATH_VARIABLE = "NBXRT_BACKEND_PATH"
+
+_OUR_PROJECT = re.compile(r"""^name\s*=\s*["']nbxrt["']""", re.MULTILINE)
+
+
+@attrs.frozen
+class Source:
+    """A file that describes a backend: its name, the file, how messages show it, and who named it.
+
+    `diagnostics` says why it cannot be used; a file that nobody selects harms nobody. `document` is the file as it was
+    read to find its name, None for a built-in file, which has the name that its own file name says.
+    """
+
+    name: str
+    file: Path | Traversable
+    shown: str
+    origin: str
+    override: bool = False
+    diagnostics: tuple[Diagnostic, ...] = ()
+    document: Document | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Missing:
+    """A path that was named and holds no description."""
+
+    path: str
+    origin: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"`{self.path}` in {self.origin}: {self.reason}"
+
+
+@attrs.frozen
+class Found:
+    """The file in force for each name, in the order in which the names were found, and what was named but not there."""
+
+    sources: Mapping[str, Source]
+    missing: tuple[Missing, ...] = ()
+
+    def select(self, name: str) -> Source:
+        """The file in force for a name. Raises: KeyError for an unknown name, DescriptionError for an unusable file."""
+        source = self.sources[name]
+        if source.diagnostics:
+            raise DescriptionError(source.diagnostics)
+        return source
+
+
+def data_folder(kind: Literal["backends", "schema"], package: Traversable | None = None) -> Traversable:
+    """The folder of data files: inside the installed package, or at the top of the checkout that holds it.
+
+    Raises: NbxrtError when an installation lost its data.
+    """
+    package = package or resources.files("nbxrt")
+    inside = package / kind
+    if inside.is_dir():
+        return inside
+    if isinstance(package, Path) and _is_our_checkout(package.parent):
+        return package.parent / kind
+    message = f"the installation of nbxrt has no folder `{kind}`"
+    raise NbxrtError(message, hint="install nbxrt again")
+
+
+def find(explicit: Path | None = None, environment: Mapping[str, str] = os.environ) -> Found:
+    """The files in force: built in, then those of `NBXRT_BACKEND_PATH`, then an explicit one.
+
+    A later file takes the place of an earlier one of the same name if it says `override: true`; otherwise it is kept
+    as unusable, with both files named. An explicit file needs no leave: nobody gives a path by accident.
+    """
+    sources: dict[str, Source] = {}
+    missing: list[Missing] = []
+    for find_files in _ORIGINS:
+        for found in find_files(environment):
+            if isinstance(found, Missing):
+                missing.append(found)
+            else:
+                sources[found.name] = _settled(found, sources.get(found.name))
+    if explicit is not None:
+        given = _source(explicit, "given by path")
+        sources[given.name] = given
+    return Found(sources, tuple(missing))
+
+
+def _settled(later: Source, earlier: Source | None) -> Source:
+    """The later source, unusable when it takes a name without saying so."""
+    if earlier is None or later.override or later.diagnostics or _is_same_file(later.file, earlier.file):
+        return later
+    message = f"`{later.name}` is the name of another backend already, from {earlier.shown} ({earlier.origin})"
+    hint = "give this file another `name`, or say `override: true` in it"
+    return attrs.evolve(later, diagnostics=(_at_name(later, message, hint),))
+
+
+def _at_name(source: Source, message: str, hint: str) -> Diagnostic:
+    if source.document is None or not isinstance(source.document.data, dict) or "name" not in source.document.data:
+        return Diagnostic(source.shown, 1, 1, 1, "name-taken", message, hint=hint)
+    return source.document.diagnostic(("name",), "name-taken", message, hint=hint)
+
+
+def _is_same_file(one: Path | Traversable, other: Path | Traversable) -> bool:
+    return isinstance(one, Path) and isinstance(other, Path) and one.resolve() == other.resolve()
+
+
+def _is_our_checkout(folder: Path) -> bool:
+    """Whether our own pyproject.toml stands there: some other project's `backends` folder is not ours to read."""
+    try:
+        return _OUR_PROJECT.search((folder / "pyproject.toml").read_text("utf-8")) is not None
+    except OSError:
+        return False
+
+
+def _built_in(_environment: Mapping[str, str]) -> Iterator[Source]:
+    for file in sorted(data_folder("backends").iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".yaml"):
+            yield Source(file.name[: -len(".yaml")], file, f"backends/{file.name}", "built in")
+
+
+def _from_path(environment: Mapping[str, str]) -> Iterator[Source | Missing]:
+    for part in environment.get(PATH_VARIABLE, "").split(os.pathsep):
+        if part.strip():
+            yield from _files_at(Path(part), PATH_VARIABLE)
+
+
+# Who may name files, the weakest first. What installed packages offer (entry points) belongs between the two.
+_ORIGINS: tuple[Callable[[Mapping[str, str]], Iterator[Source | Missing]], ...] = (_built_in, _from_path)
+
+
+def _files_at(path: Path, origin: str) -> Iterator[Source | Missing]:
+    try:
+        files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+        exists = path.exists()
+    except OSError as error:
+        yield Missing(str(path), origin, (error.strerror or "unreadable").lower())
+        return
+    if not exists:
+        yield Missing(str(path), origin, "there is no such file or folder")
+    elif not files:
+        yield Missing(str(path), origin, "the folder holds no `*.yaml` file")
+    else:
+        yield from (_source(file, origin) for file in files)
+
+
+def _source(file: Path, origin: str) -> Source:
+    """What a file says about itself; one that cannot be read goes by its file name."""
+    scanned = reading.scan(file, str(file))
+    data: Any = scanned.document.data if scanned.document is not None else None
+    said = data if isinstance(data, dict) else {}
+    name = said.get("name")
+    return Source(
+        name if isinstance(name, str) else file.stem,
+        file,
+        str(file),
+        origin,
+        said.get("override") is True,
+        scanned.diagnostics,
+        scanned.document,
+    )

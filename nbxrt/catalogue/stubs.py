@@ -1,0 +1,86 @@
+"""Type information of the operations, made from the contract: nbxrt/operations.pyi, which editors and checkers read.
+
+Runtime inherits it, so its methods complete with their documentation and runtime.py itself stays visible to checkers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Contract types whose Python type is not `int`: taken, and given back.
+_TAKEN = {
+    "boolean": "bool",
+    "text": "str",
+    "bytes": "bytes | bytearray | memoryview",
+    "dim3": "tuple[int, ...] | list[int]",
+    "arguments": "Sequence[object] | int",
+}
+_GIVEN = {
+    "boolean": "bool",
+    "text": "str",
+    "bytes": "bytes",
+    "milliseconds": "float",
+    "processes": "list[tuple[int, int]]",
+}
+
+
+def write(data: dict[str, Any]) -> str:
+    """The text of nbxrt/operations.pyi, from the data of schema/operations.yaml."""
+    lines = [
+        '"""The operations of the contract as methods. Written by `python -m nbxrt.catalogue.compiling` from',
+        "schema/operations.yaml; edit that and run it again.",
+        '"""',
+        "",
+        "from collections.abc import Sequence",
+        "from typing import Literal, SupportsIndex",
+        "",
+    ]
+    for name, entry in data["enums"].items():
+        lines += _alias(name, entry)
+    lines += [
+        "",
+        "class Operations:",
+        '    """Every operation, in the contract\'s form; nbxrt.Runtime has them."""',
+        "",
+    ]
+    for name, entry in data["operations"].items():
+        lines += _method(name, entry, data)
+    return "\n".join(lines)
+
+
+def _alias(name: str, entry: dict[str, Any]) -> list[str]:
+    words = [f'    "{word}",' for word in entry["words"]]
+    return [f"type_{name} = Literal[", *words, "]"]
+
+
+def _method(name: str, entry: dict[str, Any], data: dict[str, Any]) -> list[str]:
+    parameters = [_parameter(parameter, spec, data["enums"]) for parameter, spec in entry["takes"].items()]
+    given = [_result(kind, data["enums"]) for kind in entry["gives"].values()]
+    answer = "None" if not given else given[0] if len(given) == 1 else f"tuple[{', '.join(given)}]"
+    lines = [f"    def {name}(", *[f"        {each}," for each in ["self", *parameters]], f"    ) -> {answer}:"]
+    return [*lines, f'        """{_documented(entry)}"""', ""]
+
+
+def _parameter(name: str, spec: Any, enums: dict[str, Any]) -> str:
+    kind = spec if isinstance(spec, str) else spec["type"]
+    taken = f"type_{kind} | SupportsIndex" if kind in enums else _TAKEN.get(kind, "SupportsIndex")
+    default = "" if isinstance(spec, str) or "default" not in spec else f" = {spec['default']!r}".replace("'", '"')
+    return f"{name}: {taken}{default}"
+
+
+def _result(kind: str, enums: dict[str, Any]) -> str:
+    return "str" if kind in enums else _GIVEN.get(kind, "int")
+
+
+def _documented(entry: dict[str, Any]) -> str:
+    said = [entry["says"]]
+    if entry["gives"]:
+        said.append("Gives: " + ", ".join(entry["gives"]) + ".")
+    if "released_by" in entry:
+        said.append(f"Released by `{entry['released_by']}`.")
+    if entry.get("errors"):
+        said.append("Errors to expect: " + ", ".join(entry["errors"]) + ".")
+    if len(said) == 1:
+        return str(said[0])
+    body = "\n".join(f"        {line}" for line in said[1:])
+    return f"{said[0]}\n\n{body}\n        "

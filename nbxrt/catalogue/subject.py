@@ -1,0 +1,125 @@
+"""A file as the meaning checks see it: only the parts whose form is right, with the contract beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from nbxrt.catalogue.contract import Contract, Operation
+    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.document import Document, Path
+
+
+@attrs.frozen(eq=False)
+class Variant:
+    """One way that a file does an operation; a bare symbol counts as a call without `args`."""
+
+    operation: Operation
+    path: Path
+    spec: Mapping[str, Any]
+
+    @property
+    def symbol(self) -> str:
+        """The symbol that is called, the first where there are several; empty when none is."""
+        called = self.spec.get("call", "")
+        return str(called[0] if isinstance(called, list) else called)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a C function is called."""
+        return "call" in self.spec
+
+    @property
+    def returns(self) -> Any:
+        """What the function returns, as the file says it."""
+        return self.spec.get("returns", "status")
+
+    def arguments(self) -> Iterator[tuple[Path, Any]]:
+        """Path and value of each argument; those of the contract's usual order stand where the symbol does."""
+        if "args" in self.spec:
+            yield from (((*self.path, "args", index), each) for index, each in enumerate(self.spec["args"]))
+        else:
+            yield from ((self.path, each) for each in self.operation.c or ())
+
+
+@attrs.frozen(eq=False)
+class Subject:
+    """The file under check. `faulty` has every path at which the schema found a fault, `broken` also those above."""
+
+    document: Document
+    contract: Contract
+    faulty: frozenset[Path]
+    broken: frozenset[Path]
+
+    @classmethod
+    def of(cls, document: Document, contract: Contract, faults: Iterable[Path]) -> Subject:
+        """A subject, given the paths of the faults of its form."""
+        faulty = frozenset(faults)
+        broken = frozenset(path[:end] for path in faulty for end in range(len(path) + 1))
+        return cls(document, contract, faulty, broken)
+
+    def diagnostic(self, path: Path, reference: str, message: str, **facts: Any) -> Diagnostic:
+        """A fault at the value of `path`, or with `at="key"` at its key."""
+        return self.document.diagnostic(path, reference, message, **facts)
+
+    def where(self, path: Path) -> str:
+        """File, line and column of a node, for notes."""
+        place = self.document.place(path)
+        return f"{self.document.name}:{place.line}:{place.column}"
+
+    def value(self, *path: str) -> Any:
+        """The value at a path, None when there is none or its form is wrong."""
+        return None if path in self.broken else self._written(path)
+
+    def mapping(self, *path: str) -> dict[str, Any]:
+        """The mapping at a path as it is written, faults below it included; empty when there is none."""
+        found = self._written(path)
+        return found if isinstance(found, dict) else {}
+
+    def _written(self, path: tuple[str, ...]) -> Any:
+        node = self.document.data
+        for part in path:
+            if not isinstance(node, dict) or part not in node:
+                return None
+            node = node[part]
+        return node
+
+    def section(self, *path: str) -> dict[str, Any]:
+        """The sound entries of a mapping; empty when there is no mapping."""
+        return {key: value for key, value in self.mapping(*path).items() if (*path, key) not in self.broken}
+
+    def variants(self) -> Iterator[Variant]:
+        """Every sound variant of every operation that the contract has."""
+        for name, spec in self.mapping("operations").items():
+            operation = self.contract.operations.get(name)
+            if operation is not None:
+                for path, each in self.entries(("operations", name), spec):
+                    yield Variant(operation, path, {"call": each} if isinstance(each, str) else each)
+
+    def calls(self) -> Iterator[Variant]:
+        """The variants that call a C function."""
+        return (variant for variant in self.variants() if variant.is_call)
+
+    def entries(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+        """The sound variants of a value that may be one or a list of them, with their paths."""
+        if path in self.faulty:
+            return
+        items = [((*path, index), item) for index, item in enumerate(value)] if isinstance(value, list) else None
+        yield from ((where, item) for where, item in items or [(path, value)] if where not in self.broken)
+
+    def role_of(self, variant: Variant) -> str:
+        """The role whose library has the variant's symbol."""
+        return str(variant.spec.get("library", self.contract.groups[variant.operation.group].library))
+
+    def library(self, role: str) -> tuple[str, dict[str, Any] | None]:
+        """The role that serves a role, and what the file says about it; None when there is nothing sound."""
+        libraries = self.section("libraries")
+        library = libraries.get(role)
+        if isinstance(library, dict) and "same_as" in library:
+            role = library["same_as"]
+            library = libraries.get(role)
+        return role, library if isinstance(library, dict) and "same_as" not in library else None

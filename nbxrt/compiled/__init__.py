@@ -1,0 +1,10 @@
+"""Compiled from backends/*.yaml.
+
+Written by `python -m nbxrt.catalogue.compiling`; edit backends/*.yaml and run it again.
+"""
+
+# fmt: off
+INDEX = {'cuda': (10, 'gpu', ('linux', 'windows'), (('nvidia',), 'cuda')),
+ 'hip': (20, 'gpu', ('linux', 'windows'), (('amd',), 'hip')),
+ 'metal': (30, 'gpu', ('macos',), (('metal',), 'metal')),
+ 'host': (1000, 'cpu', ('linux', 'windows', 'macos'), None)}

@@ -1,0 +1,39 @@
+"""Descriptions for people: a backend file as frozen values, and every fault of one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from nbxrt import descriptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.model import Backend
+
+
+def describe(name: str | os.PathLike[str]) -> Backend:
+    """The description of a backend, by name or by the path of its file.
+
+    Raises: BackendNotFoundError for an unknown name; DescriptionError with every fault of the file.
+    """
+    from nbxrt.catalogue import loading, sources
+
+    if descriptions.is_path(name):
+        return loading.backend(loading.explicit(os.path.abspath(os.fspath(name))))
+    found = sources.find()
+    if name not in found.sources:
+        raise descriptions.unknown(str(name))
+    return loading.backend(found.select(str(name)))
+
+
+def validate(path: str | os.PathLike[str]) -> tuple[Diagnostic, ...]:
+    """Every fault of a backend file, in order of place; empty when there is none. Bad content never raises."""
+    from pathlib import Path
+
+    from nbxrt.catalogue import validation
+
+    file: Path = Path(path)
+    return validation.validate_file(file)

@@ -1,0 +1,306 @@
+"""Which backends this process can use: a report, the name of the best GPU backend, and its runtime.
+
+Two levels, each with its own word: the *library* loads, and a *device* is there.
+The operating system is asked for devices first, the vendor's runtime only when that cannot tell, so that naming a
+backend touches no driver and a later fork is safe.
+"""
+
+import os
+
+from nbxrt import descriptions, errors, presence, runtime, tritonpin
+from nbxrt.binding.machine import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from nbxrt.memory.primitives import DeviceMemory
+
+#: The variable that forces a backend.
+FORCE = "NBX_GPU_BACKEND"
+
+
+class BackendReport:
+    """What was found of one backend. `library` and `device` are `yes`, `no`, `broken` or `unknown`, with reasons.
+
+    `count` is the number of devices where the runtime was asked, else None. `candidates` lists every place where the
+    runtime library was looked for; `error` is what opening the backend raised, or None.
+    """
+
+    __slots__ = (
+        "candidates", "count", "device", "device_reason", "error", "kind", "library", "library_reason", "name", "path",
+        "seen", "title",
+    )  # fmt: skip
+
+    def __init__(self, name: str, title: str, kind: str) -> None:
+        self.name = name
+        self.title = title
+        self.kind = kind
+        self.library = "no"
+        self.library_reason = ""
+        self.path = ""
+        self.device = "no"
+        self.device_reason = ""
+        self.count: int | None = None
+        self.seen = False  # the operating system shows a card
+        self.candidates: list[Any] = []
+        self.error: errors.NbxrtError | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.name}: library {self.library} ({self.library_reason}), device {self.device} ({self.device_reason})"
+        )
+
+    @property
+    def has_device(self) -> bool:
+        return self.library == "yes" and self.device == "yes"
+
+
+class Detection:
+    """What was found of every backend, in order of detection. `str()` of it is the report that people read."""
+
+    def __init__(self, backends: "tuple[BackendReport, ...]") -> None:
+        self.backends = backends
+
+    def __str__(self) -> str:
+        return "\n".join(f"  {backend!r}" for backend in self.backends)
+
+    def __repr__(self) -> str:
+        return f"<nbxrt.Detection {', '.join(backend.name for backend in self.usable) or 'no device'}>"
+
+    def __getitem__(self, name: str) -> BackendReport:
+        for backend in self.backends:
+            if backend.name == name:
+                return backend
+        raise KeyError(name)
+
+    @property
+    def usable(self) -> "tuple[BackendReport, ...]":
+        """The GPU backends whose library loads and whose device is there."""
+        return tuple(backend for backend in self.backends if backend.kind == "gpu" and backend.has_device)
+
+    def is_available(self) -> bool:
+        """Whether a GPU backend has a device."""
+        return bool(self.usable)
+
+
+#: The last report in which a device was found, and the names it was made of. Guarded by the runtime's lock.
+_last: "tuple[list[str], Detection] | None" = None
+
+
+def detect() -> Detection:
+    """What this process can use, backend by backend. Never raises.
+
+    A report in which a device was found is kept until `reset()`; one without is made anew each time.
+    """
+    global _last  # noqa: PLW0603
+    with runtime._lock:  # noqa: SLF001
+        names = descriptions.names()
+        if _last is not None and _last[0] == names:
+            return _last[1]
+        found = Detection(tuple(map(_report, names)))
+        _last = (names, found) if found.usable else None
+        return found
+
+
+def _report(name: str, *, ask: bool = True) -> BackendReport:
+    """One backend's report; with `ask`, the runtime counts the devices where the system cannot tell."""
+    try:
+        description = descriptions.load(name)
+    except errors.NbxrtError as error:
+        report = BackendReport(name, name, "gpu")
+        report.library, report.library_reason, report.error = "broken", error.message, error
+        return report
+    report = BackendReport(name, description["title"], description["kind"])
+    machine = Machine()
+    _look_for_device(report, description, machine)
+    if machine.system not in description["platforms"]:
+        report.library_reason = report.device_reason
+        return report
+    _look_for_library(report)
+    if ask and report.library == "yes" and report.device == "unknown":
+        _ask_runtime(report)
+    return report
+
+
+def _look_for_device(report: BackendReport, description: "Mapping[str, Any]", machine: Machine) -> None:
+    there, report.device_reason = presence.device_there(description, machine)
+    report.device = {True: "yes", False: "no", None: "unknown"}[there]
+    report.seen = bool(there)
+    hiding = [variable for variable in description["visibility"] if variable in machine.environ]
+    if there and hiding:
+        said = ", ".join(f"{variable}={machine.environ[variable]!r}" for variable in hiding)
+        report.device, report.device_reason = "unknown", f"{report.device_reason}; {said} may hide it"
+
+
+def _look_for_library(report: BackendReport) -> None:
+    try:
+        opened = runtime.opened(report.name)
+        library = opened.library("runtime")
+    except errors.NbxrtError as error:
+        report.error = error
+        report.candidates = getattr(error, "candidates", [])
+        missing = type(error) is errors.LibraryNotFoundError
+        absent = missing or isinstance(error, errors.CapabilityError)  # a file that does not offer enough to be opened
+        report.library = "no" if absent else "broken"
+        report.library_reason = "not found" if missing else error.message.split("\n", 1)[0]
+        return
+    report.library, report.path, report.candidates = "yes", library.path, library.candidates
+    report.library_reason = library.path
+
+
+def _ask_runtime(report: BackendReport) -> None:
+    try:
+        report.count = runtime.opened(report.name).device_count()
+    except errors.NbxrtError as error:
+        report.device, report.device_reason, report.error = "no", error.message.split("\n", 1)[0], error
+        return
+    hidden = f" ({report.device_reason})" if "may hide" in report.device_reason else ""
+    report.device = "yes" if report.count else "no"
+    report.device_reason = f"the runtime counts {report.count}{hidden}"
+
+
+def forced_name() -> str:
+    """The backend that NBX_GPU_BACKEND forces, or an empty string; space around the name does not count."""
+    return os.environ.get(FORCE, "").strip()
+
+
+def _forced() -> str:
+    """The forced backend, known to exist."""
+    name = forced_name()
+    if name and name not in descriptions.names():
+        raise descriptions.unknown(name, f"{FORCE}={os.environ[FORCE]!r}")
+    return name
+
+
+def gpu_backend(*, require_device: bool = False) -> str:
+    """The name of the GPU backend in force, forced or best: a backend with a device before one that merely loads.
+
+    A `cpu` backend is never answered unless it was forced or opened by name. Naming loads libraries and touches no
+    driver where the operating system can tell; with `require_device` a device must be there, which may ask the runtime.
+
+    Raises: BackendNotFoundError with the whole report; NoDeviceError with `require_device`.
+    """
+    with runtime._lock:  # noqa: SLF001
+        name = _named()
+        if require_device:
+            _require_device(name)
+        tritonpin.pin(name)
+        return name
+
+
+def _named() -> str:
+    in_force = runtime.in_force()
+    if in_force is not None and (in_force.kind == "gpu" or runtime.chosen_by_name()):
+        return in_force.name
+    forced = _forced()
+    if forced:
+        return forced
+    return _choose().name
+
+
+def _choose() -> BackendReport:
+    """The first GPU backend with a device, else the first whose library loads.
+
+    Backends after one whose device the operating system shows are not looked at.
+    Raises: BackendNotFoundError.
+    """
+    reports: list[BackendReport] = []
+    for name, row in descriptions.overview().items():
+        if row[1] != "cpu":
+            reports.append(_report(name, ask=False))
+            if reports[-1].has_device:
+                break
+    _warn_of_broken(reports)
+    loading = [report for report in reports if report.library == "yes"]
+    possible = [report for report in loading if report.device != "no"]
+    for report in possible:
+        # Cards that a variable may hide are counted by the runtime only where that decides between vendors.
+        if report.device == "unknown" and (not report.seen or len(possible) > 1):
+            _ask_runtime(report)
+        if report.device != "no":
+            return report
+    for report in loading:
+        if not descriptions.load(report.name)["device_required"]:
+            return report
+    found = Detection(tuple(reports))
+    raise errors.BackendNotFoundError(
+        f"no GPU backend is usable here\n{found}",
+        hint="`nbxrt doctor` explains each; NBX_GPU_BACKEND=host runs on host memory",
+        report=found,
+    )
+
+
+def _warn_of_broken(reports: "list[BackendReport]") -> None:
+    for report in reports:
+        if report.library == "broken":
+            import warnings  # only when something is odd already
+
+            warnings.warn(f"{report.title}: {report.library_reason}", RuntimeWarning, stacklevel=4)
+
+
+def _require_device(name: str) -> None:
+    report = _report(name)
+    if not report.has_device:
+        reason = report.device_reason if report.library == "yes" else report.library_reason
+        raise errors.NoDeviceError(f"{report.title} has no device here: {reason}", report=report, backend=name)
+
+
+def best() -> str:
+    """The backend that `open()` takes: the forced one, a GPU backend with a device, the first `cpu` one that loads.
+
+    A GPU backend without a device is taken only where no `cpu` one loads.
+    Raises: BackendNotFoundError.
+    """
+    forced = _forced()
+    if forced:
+        return forced
+    try:
+        chosen = _choose()
+    except errors.BackendNotFoundError:
+        chosen = None
+    if chosen is not None and chosen.device != "no":
+        return chosen.name
+    for name, (_priority, kind, _platforms, _triton) in descriptions.overview().items():
+        if kind == "cpu" and _report(name, ask=False).library == "yes":
+            return name
+    return (chosen or _choose()).name
+
+
+def gpu_runtime() -> "runtime.Runtime":
+    """The runtime of the GPU backend in force, opened if it was not.
+
+    Raises: BackendNotFoundError with the whole report; LibraryNotFoundError, LibraryBrokenError.
+    """
+    in_force = runtime.in_force()
+    if in_force is not None and (in_force.kind == "gpu" or runtime.chosen_by_name()):
+        return in_force
+    with runtime._lock:  # noqa: SLF001
+        found = runtime.opened(gpu_backend())
+        runtime.put_in_force(found, bool(forced_name()))
+        return found
+
+
+def backend_table() -> "Mapping[str, Any]":
+    """Read-only: operation to the attribute of `gpu_runtime()` that is its C function, and the three library lists."""
+    return gpu_runtime().table()
+
+
+def device_memory() -> "DeviceMemory":
+    """The memory primitives of the runtime in force; made per call, so that a substituted runtime is seen at once."""
+    from nbxrt.memory.primitives import DeviceMemory
+
+    return DeviceMemory(gpu_runtime())
+
+
+def reset() -> None:
+    """Forget what was found, opened and set, and put the environment back as it was. Loaded libraries stay loaded."""
+    global _last  # noqa: PLW0603
+    from nbxrt.device import invalidate_current_device_cache
+
+    with runtime._lock:  # noqa: SLF001
+        _last = None
+        runtime.forget()
+        tritonpin.unpin()
+        invalidate_current_device_cache()

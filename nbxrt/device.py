@@ -1,0 +1,88 @@
+"""The calling thread's current device, kept in step between the runtime and Triton, and how a placement reads.
+
+The cache says: this runtime and, where Triton has an active driver, Triton too are on this device. It is per thread,
+because the vendor's current device is. `NBXRT_CHECK_DEVICE=1` asks the runtime each time instead of trusting it.
+"""
+
+import os
+import sys
+import threading
+
+from nbxrt import errors, runtime
+from nbxrt.compiled import INDEX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_cache: "Any" = threading.local()
+_distrustful = os.environ.get("NBXRT_CHECK_DEVICE") == "1"
+
+
+def invalidate_current_device_cache() -> None:
+    """Forget this thread's current device, so that the next use sets it: for code that switches behind nbxrt."""
+    _cache.index = None
+
+
+def set_device(target: "Any") -> None:
+    """Bring a device into force for this thread: an index, or the device of anything with `_device_idx`.
+
+    Raises: TypeError for anything else; DeviceIndexError; DeviceError.
+    """
+    index = getattr(target, "_device_idx", target)
+    if isinstance(index, bool) or not hasattr(type(index), "__index__"):
+        raise errors.ArgumentTypeError(
+            f"set_device takes an index, a device, or what has `_device_idx`, not {type(target).__name__} {target!r}"
+        )
+    ensure_triton_device(index.__index__())
+
+
+def ensure_triton_device(index: int) -> None:
+    """Make the device current for this thread, in the runtime in force and in Triton's driver if one is active.
+
+    Nothing is imported. A device that is current already costs one look-up.
+    Raises: DeviceIndexError, DeviceError.
+    """
+    in_force = runtime.in_force()
+    cached = getattr(_cache, "index", None) == index and index.__class__ is int and _cache.runtime is in_force
+    if cached and (not _distrustful or (in_force is not None and in_force.get_device() == index)):
+        return
+    from nbxrt.detection import gpu_runtime
+
+    invalidate_current_device_cache()
+    in_force = gpu_runtime()
+    in_force.set_device(index)
+    driver = _active_triton_driver()
+    if driver is not None:
+        driver.set_current_device(index)
+    _cache.runtime = in_force
+    _cache.index = index
+
+
+def _active_triton_driver() -> "Any":
+    """Triton's driver if it has one already: asking Triton for it would probe every vendor and import torch."""
+    module = sys.modules.get("triton.runtime.driver")
+    config = getattr(module, "driver", None)
+    return getattr(config, "_active", None)
+
+
+def device_label(tensor: "Any") -> str:
+    """How a tensor's placement reads: `hip:0` for device memory, `cpu:0`, `?` without one. Never raises."""
+    try:
+        placement = getattr(tensor, "_device", None)
+        index = getattr(tensor, "_device_idx", "?")
+        return "?" if placement is None else f"{_resolved(placement)}:{index}"
+    except Exception:  # noqa: BLE001  # a label in a message must never be the second error
+        return "?"
+
+
+def _resolved(placement: "Any") -> str:
+    """The name of the backend in force for device memory, which engines mark with any GPU backend's name."""
+    if INDEX.get(placement, (0, "cpu"))[1] != "gpu":
+        return str(placement)
+    from nbxrt.detection import gpu_backend
+
+    try:
+        return gpu_backend()
+    except errors.NbxrtError:
+        return str(placement)

@@ -1,0 +1,165 @@
+"""The errors of nbxrt. Each carries its facts as attributes; the sentence is made of them last.
+
+NbxrtError (RuntimeError)
+├── DescriptionError            a backend file is wrong: every fault with file, line and column
+├── BackendNotFoundError        no backend of that name, or none that this process can use
+├── LibraryNotFoundError        no candidate for a library is there
+│   └── LibraryBrokenError      a library exists and cannot be used
+├── CapabilityError             the backend does not offer the operation
+│   ├── SymbolNotFoundError     the library does not export it
+│   └── UntestedVersionError    the library's version is outside every range that the file states
+├── ArgumentError               an argument is wrong; nothing was called
+│   ├── ArgumentTypeError       (TypeError)
+│   └── ArgumentValueError      (ValueError)
+│       └── DeviceIndexError    (IndexError)
+└── DeviceError                 a call failed: operation, symbol, code, name, text, device
+    ├── NoDeviceError           there is no device to use (also a BackendNotFoundError)
+    ├── DriverError             driver and runtime do not fit together, or the driver is not the real one
+    └── OutOfMemoryError        (MemoryError)
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from nbxrt.catalogue.diagnostics import Diagnostic
+
+
+class NbxrtError(RuntimeError):
+    """Root of all errors that nbxrt raises on its own account.
+
+    `reference` is a stable kebab-case name that the documentation explains; `hint` says what to do next, or is empty.
+    """
+
+    reference = "nbxrt"
+
+    def __init__(self, message: str, *, hint: str = "", **facts: "Any") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.__dict__.update(facts)
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return _revive, (type(self), self.args, self.__dict__)
+
+
+def _revive(kind: "type[NbxrtError]", args: "tuple[Any, ...]", facts: "dict[str, Any]") -> NbxrtError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+class DescriptionError(NbxrtError):
+    """A backend file cannot be used; `diagnostics` holds every fault found in it, in order of place."""
+
+    reference = "description"
+
+    def __init__(self, diagnostics: "Sequence[Diagnostic]") -> None:
+        super().__init__("\n\n".join(str(diagnostic) for diagnostic in diagnostics), diagnostics=tuple(diagnostics))
+        self.diagnostics: tuple[Diagnostic, ...]
+
+
+class BackendNotFoundError(NbxrtError):
+    """No backend of that name, or none that this process can use; `report` says why for each."""
+
+    reference = "backend-not-found"
+
+
+class LibraryNotFoundError(NbxrtError):
+    """No candidate for a library was found; `candidates` lists every place looked at, with its reason."""
+
+    reference = "library-not-found"
+
+
+class LibraryBrokenError(LibraryNotFoundError):
+    """A library exists and cannot be used; `candidates` says which file and why."""
+
+    reference = "library-broken"
+
+
+class CapabilityError(NbxrtError):
+    """The backend does not offer this operation; `reason` quotes its file."""
+
+    reference = "capability"
+
+
+class SymbolNotFoundError(CapabilityError):
+    """The library does not export the symbol that the operation needs."""
+
+    reference = "symbol-not-found"
+
+
+class UntestedVersionError(CapabilityError):
+    """The library's version is outside every range that the backend file states for this operation."""
+
+    reference = "untested-version"
+
+
+class ArgumentError(NbxrtError):
+    """An argument is not acceptable; nothing was called. `operation`, `parameter` and `value` say which."""
+
+    reference = "argument"
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of the wrong type."""
+
+    reference = "argument-type"
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument is of the right type and outside what is allowed."""
+
+    reference = "argument-value"
+
+
+class DeviceIndexError(ArgumentValueError, IndexError):
+    """There is no device of that ordinal; `count` is the number of devices."""
+
+    reference = "device-index"
+
+
+class DeviceError(NbxrtError):
+    """A call into the vendor's library failed.
+
+    `operation`, `symbol` and `library` say which call; `code`, `name` and `text` are the library's own words for the
+    status, `kind` is the contract's (`schema/operations.yaml`, `errors`) or empty; `device` is the thread's current
+    one, or -1 when it could not be asked. `sticky` is true when the context is lost and only a new process helps.
+    """
+
+    reference = "device"
+    operation = symbol = library = name = text = kind = ""
+    code: "int | None" = None
+    device = -1
+    sticky = False
+
+
+class NoDeviceError(DeviceError, BackendNotFoundError):
+    """There is no device that this process can use."""
+
+    reference = "no-device"
+
+
+class DriverError(DeviceError):
+    """Driver and runtime do not fit together, or the driver is not the real one."""
+
+    reference = "driver"
+
+
+class OutOfMemoryError(DeviceError, MemoryError):
+    """There is not enough memory for the request."""
+
+    reference = "out-of-memory"
+
+
+def nearest(word: str, known: "Sequence[str]") -> str:
+    """The known word closest in spelling to `word`, or an empty string."""
+    import difflib  # only when something is wrong already
+
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    return close[0] if close else ""

@@ -1,0 +1,1 @@
+"""Device memory: the primitives that everything above them stands on."""

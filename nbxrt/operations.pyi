@@ -1,0 +1,1125 @@
+"""The operations of the contract as methods. Written by `python -m nbxrt.catalogue.compiling` from
+schema/operations.yaml; edit that and run it again.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, SupportsIndex
+
+type_memcpy_kind = Literal[
+    "host_to_host",
+    "host_to_device",
+    "device_to_host",
+    "device_to_device",
+    "default",
+]
+type_memory_type = Literal[
+    "unregistered",
+    "host",
+    "device",
+    "managed",
+]
+type_device_attribute = Literal[
+    "max_threads_per_block",
+    "max_shared_memory_per_block",
+    "max_shared_memory_per_block_optin",
+    "max_shared_memory_per_multiprocessor",
+    "max_registers_per_block",
+    "warp_size",
+    "multiprocessor_count",
+    "compute_capability_major",
+    "compute_capability_minor",
+    "integrated",
+    "can_map_host_memory",
+    "unified_addressing",
+    "managed_memory",
+    "concurrent_managed_access",
+    "pageable_memory_access",
+    "memory_pools_supported",
+    "virtual_memory_supported",
+    "pci_bus",
+    "pci_device",
+    "pci_domain",
+    "clock_rate",
+    "l2_cache_size",
+]
+type_mempool_attribute = Literal[
+    "release_threshold",
+    "reserved_current",
+    "reserved_high",
+    "used_current",
+    "used_high",
+]
+type_mem_advice = Literal[
+    "set_read_mostly",
+    "unset_read_mostly",
+    "set_preferred_location",
+    "unset_preferred_location",
+    "set_accessed_by",
+    "unset_accessed_by",
+]
+type_mem_access = Literal[
+    "none",
+    "read",
+    "read_write",
+]
+type_capture_mode = Literal[
+    "global",
+    "thread_local",
+    "relaxed",
+]
+type_function_attribute = Literal[
+    "max_threads_per_block",
+    "shared_memory",
+    "local_memory",
+    "registers",
+    "max_dynamic_shared_memory",
+]
+type_datatype = Literal[
+    "int8",
+    "uint8",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e4m3",
+    "float8_e5m2",
+]
+type_reduction = Literal[
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "avg",
+]
+
+class Operations:
+    """Every operation, in the contract's form; nbxrt.Runtime has them."""
+
+    def device_count(
+        self,
+    ) -> int:
+        """The number of visible devices; 0 when there is none.
+
+        Gives: count.
+        """
+
+    def set_device(
+        self,
+        device: SupportsIndex,
+    ) -> None:
+        """The device becomes the current one of the calling thread.
+
+        Errors to expect: invalid_device, no_device.
+        """
+
+    def get_device(
+        self,
+    ) -> int:
+        """The current device of the calling thread.
+
+        Gives: device.
+        Errors to expect: no_device.
+        """
+
+    def sync(
+        self,
+    ) -> None:
+        """Waits until all work of the current device has finished."""
+
+    def mem_get_info(
+        self,
+    ) -> tuple[int, int]:
+        """Free and total memory of the current device, in bytes.
+
+        Gives: free, total.
+        Errors to expect: no_device.
+        """
+
+    def pci_bus_id(
+        self,
+        device: SupportsIndex,
+    ) -> str:
+        """Where the device sits on PCI, as domain:bus:device.function.
+
+        Gives: pci_bus_id.
+        Errors to expect: invalid_device, no_device.
+        """
+
+    def device_attribute(
+        self,
+        attribute: type_device_attribute | SupportsIndex,
+        device: SupportsIndex,
+    ) -> int:
+        """One fact of a device, by a word of `device_attribute` or the vendor's own number.
+
+        Gives: value.
+        Errors to expect: invalid_device, invalid_value, no_device.
+        """
+
+    def device_name(
+        self,
+        device: SupportsIndex,
+    ) -> str:
+        """The vendor's name of the device.
+
+        Gives: name.
+        Errors to expect: invalid_device, no_device.
+        """
+
+    def device_uuid(
+        self,
+        device: SupportsIndex,
+    ) -> bytes:
+        """The 16 bytes that identify the device everywhere.
+
+        Gives: uuid.
+        Errors to expect: invalid_device, no_device.
+        """
+
+    def device_can_access_peer(
+        self,
+        device: SupportsIndex,
+        peer: SupportsIndex,
+    ) -> bool:
+        """Whether the device can access the memory of the other one.
+
+        Gives: can_access.
+        Errors to expect: invalid_device, no_device.
+        """
+
+    def device_enable_peer_access(
+        self,
+        peer: SupportsIndex,
+    ) -> None:
+        """The current device gains access to the peer's memory; already enabled is success.
+
+        Errors to expect: invalid_device, peer_unsupported.
+        """
+
+    def device_disable_peer_access(
+        self,
+        peer: SupportsIndex,
+    ) -> None:
+        """The current device loses access to the peer's memory; not enabled is success.
+
+        Errors to expect: invalid_device.
+        """
+
+    def memcpy_peer(
+        self,
+        dst: SupportsIndex,
+        dst_device: SupportsIndex,
+        src: SupportsIndex,
+        src_device: SupportsIndex,
+        nbytes: SupportsIndex,
+    ) -> None:
+        """Copies between two devices; returns when the copy is ordered, or later.
+
+        Errors to expect: invalid_value, invalid_device.
+        """
+
+    def memcpy_peer_async(
+        self,
+        dst: SupportsIndex,
+        dst_device: SupportsIndex,
+        src: SupportsIndex,
+        src_device: SupportsIndex,
+        nbytes: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Copies between two devices, ordered on the stream.
+
+        Errors to expect: invalid_value, invalid_device, invalid_handle.
+        """
+
+    def malloc(
+        self,
+        nbytes: SupportsIndex,
+    ) -> int:
+        """Allocates memory on the current device; 0 bytes give address 0.
+
+        Gives: address.
+        Released by `free`.
+        Errors to expect: out_of_memory, no_device.
+        """
+
+    def free(
+        self,
+        address: SupportsIndex,
+    ) -> None:
+        """Releases memory of `malloc`; waits for work that uses it, and address 0 does nothing.
+
+        Errors to expect: invalid_value.
+        """
+
+    def memcpy(
+        self,
+        dst: SupportsIndex,
+        src: SupportsIndex,
+        nbytes: SupportsIndex,
+        kind: type_memcpy_kind | SupportsIndex,
+    ) -> None:
+        """Copies and waits until the host side may be reused.
+
+        Errors to expect: invalid_value.
+        """
+
+    def memcpy_async(
+        self,
+        dst: SupportsIndex,
+        src: SupportsIndex,
+        nbytes: SupportsIndex,
+        kind: type_memcpy_kind | SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Copies, ordered on the stream; both sides must stay allocated until the stream has passed the copy.
+
+        Errors to expect: invalid_value, invalid_handle.
+        """
+
+    def memset(
+        self,
+        address: SupportsIndex,
+        value: SupportsIndex,
+        nbytes: SupportsIndex,
+    ) -> None:
+        """Fills memory with the lowest byte of value; the fill is ordered before later work of the default stream.
+
+        Errors to expect: invalid_value.
+        """
+
+    def memset_async(
+        self,
+        address: SupportsIndex,
+        value: SupportsIndex,
+        nbytes: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Fills memory with the lowest byte of value, ordered on the stream.
+
+        Errors to expect: invalid_value, invalid_handle.
+        """
+
+    def pointer_attributes(
+        self,
+        address: SupportsIndex,
+    ) -> tuple[str, int, int, int]:
+        """What an address points to, which device owns it, and its addresses on device and host (0 where there is none).
+
+        Gives: memory, device, device_address, host_address.
+        Errors to expect: invalid_value.
+        """
+
+    def malloc_host(
+        self,
+        nbytes: SupportsIndex,
+    ) -> int:
+        """Allocates page-locked host memory; 0 bytes give address 0.
+
+        Gives: address.
+        Released by `free_host`.
+        Errors to expect: out_of_memory, no_device.
+        """
+
+    def free_host(
+        self,
+        address: SupportsIndex,
+    ) -> None:
+        """Releases memory of `malloc_host`; address 0 does nothing.
+
+        Errors to expect: invalid_value.
+        """
+
+    def host_register(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+    ) -> None:
+        """Page-locks host memory that the caller owns.
+
+        Released by `host_unregister`.
+        Errors to expect: invalid_value, out_of_memory, already_registered.
+        """
+
+    def host_unregister(
+        self,
+        address: SupportsIndex,
+    ) -> None:
+        """Undoes `host_register`.
+
+        Errors to expect: invalid_value, not_registered.
+        """
+
+    def host_get_device_pointer(
+        self,
+        address: SupportsIndex,
+    ) -> int:
+        """The device's address of page-locked host memory.
+
+        Gives: device_address.
+        Errors to expect: invalid_value.
+        """
+
+    def malloc_managed(
+        self,
+        nbytes: SupportsIndex,
+    ) -> int:
+        """Allocates memory that migrates between host and device; 0 bytes give address 0.
+
+        Gives: address.
+        Released by `free`.
+        Errors to expect: out_of_memory, not_supported.
+        """
+
+    def mem_prefetch(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+        device: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Moves managed memory to the device, ordered on the stream.
+
+        Errors to expect: invalid_value, invalid_device.
+        """
+
+    def mem_advise(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+        advice: type_mem_advice | SupportsIndex,
+        device: SupportsIndex,
+    ) -> None:
+        """Tells the driver how managed memory will be used.
+
+        Errors to expect: invalid_value, invalid_device.
+        """
+
+    def malloc_async(
+        self,
+        nbytes: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> int:
+        """Allocates memory, ordered on the stream; 0 bytes give address 0.
+
+        Gives: address.
+        Released by `free_async`.
+        Errors to expect: out_of_memory, not_supported.
+        """
+
+    def free_async(
+        self,
+        address: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Releases memory of `malloc_async`, ordered on the stream; address 0 does nothing.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mempool_get_default(
+        self,
+        device: SupportsIndex,
+    ) -> int:
+        """The device's default pool, from which `malloc_async` takes.
+
+        Gives: pool.
+        Errors to expect: invalid_device, not_supported.
+        """
+
+    def mempool_get_attribute(
+        self,
+        pool: SupportsIndex,
+        attribute: type_mempool_attribute | SupportsIndex,
+    ) -> int:
+        """One value of a pool, in bytes.
+
+        Gives: value.
+        Errors to expect: invalid_value.
+        """
+
+    def mempool_set_attribute(
+        self,
+        pool: SupportsIndex,
+        attribute: type_mempool_attribute | SupportsIndex,
+        value: SupportsIndex,
+    ) -> None:
+        """Sets one value of a pool, in bytes.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mempool_trim(
+        self,
+        pool: SupportsIndex,
+        keep: SupportsIndex = 0,
+    ) -> None:
+        """Gives memory that the pool does not use back to the device, but for `keep` bytes.
+
+        Errors to expect: invalid_value.
+        """
+
+    def stream_create(
+        self,
+    ) -> int:
+        """Makes a stream on the current device.
+
+        Gives: stream.
+        Released by `stream_destroy`.
+        Errors to expect: no_device, out_of_memory.
+        """
+
+    def stream_create_flags(
+        self,
+        non_blocking: bool = False,
+    ) -> int:
+        """Makes a stream that may ignore the default stream.
+
+        Gives: stream.
+        Released by `stream_destroy`.
+        Errors to expect: no_device, out_of_memory.
+        """
+
+    def stream_create_priority(
+        self,
+        priority: SupportsIndex,
+        non_blocking: bool = False,
+    ) -> int:
+        """Makes a stream of a priority; lower numbers go first.
+
+        Gives: stream.
+        Released by `stream_destroy`.
+        Errors to expect: no_device, out_of_memory.
+        """
+
+    def stream_priority_range(
+        self,
+    ) -> tuple[int, int]:
+        """The least and the greatest priority of the current device.
+
+        Gives: least, greatest.
+        """
+
+    def stream_destroy(
+        self,
+        stream: SupportsIndex,
+    ) -> None:
+        """Releases a stream; work already in it still runs.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def stream_sync(
+        self,
+        stream: SupportsIndex,
+    ) -> None:
+        """Waits until the work of the stream has finished.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def stream_query(
+        self,
+        stream: SupportsIndex,
+    ) -> bool:
+        """Whether the work of the stream has finished.
+
+        Gives: done.
+        Errors to expect: invalid_handle.
+        """
+
+    def stream_wait_event(
+        self,
+        stream: SupportsIndex,
+        event: SupportsIndex,
+    ) -> None:
+        """Later work of the stream waits for the event.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def event_create(
+        self,
+    ) -> int:
+        """Makes an event that records its time.
+
+        Gives: event.
+        Released by `event_destroy`.
+        Errors to expect: no_device.
+        """
+
+    def event_create_flags(
+        self,
+        timing: bool = True,
+        blocking: bool = False,
+        interprocess: bool = False,
+    ) -> int:
+        """Makes an event for what the flags say.
+
+        Gives: event.
+        Released by `event_destroy`.
+        Errors to expect: no_device, invalid_value.
+        """
+
+    def event_destroy(
+        self,
+        event: SupportsIndex,
+    ) -> None:
+        """Releases an event.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def event_record(
+        self,
+        event: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """The event stands for the work that is in the stream now.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def event_sync(
+        self,
+        event: SupportsIndex,
+    ) -> None:
+        """Waits until the work before the event has finished.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def event_query(
+        self,
+        event: SupportsIndex,
+    ) -> bool:
+        """Whether the work before the event has finished; an event never recorded counts as finished.
+
+        Gives: done.
+        Errors to expect: invalid_handle.
+        """
+
+    def event_elapsed(
+        self,
+        start: SupportsIndex,
+        end: SupportsIndex,
+    ) -> float:
+        """The time between two recorded events of one device, in milliseconds.
+
+        Gives: elapsed.
+        Errors to expect: invalid_handle, not_ready.
+        """
+
+    def get_last_error(
+        self,
+    ) -> int:
+        """The code of the calling thread's last error, which is cleared; 0 when there is none.
+
+        Gives: code.
+        """
+
+    def peek_last_error(
+        self,
+    ) -> int:
+        """The code of the calling thread's last error, which stays.
+
+        Gives: code.
+        """
+
+    def ipc_get_mem_handle(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+    ) -> bytes:
+        """A handle of device memory that another process can open.
+
+        Gives: handle.
+        Errors to expect: invalid_value, not_supported.
+        """
+
+    def ipc_open_mem_handle(
+        self,
+        handle: bytes | bytearray | memoryview,
+        nbytes: SupportsIndex,
+    ) -> int:
+        """Opens device memory of another process.
+
+        Gives: address.
+        Released by `ipc_close_mem_handle`.
+        Errors to expect: invalid_value, not_supported.
+        """
+
+    def ipc_close_mem_handle(
+        self,
+        address: SupportsIndex,
+        handle: bytes | bytearray | memoryview,
+    ) -> None:
+        """Closes device memory of another process.
+
+        Errors to expect: invalid_value.
+        """
+
+    def ipc_get_event_handle(
+        self,
+        event: SupportsIndex,
+    ) -> bytes:
+        """A handle of an interprocess event that another process can open.
+
+        Gives: handle.
+        Errors to expect: invalid_handle, not_supported.
+        """
+
+    def ipc_open_event_handle(
+        self,
+        handle: bytes | bytearray | memoryview,
+    ) -> int:
+        """Opens an event of another process.
+
+        Gives: event.
+        Released by `event_destroy`.
+        Errors to expect: invalid_value, not_supported.
+        """
+
+    def stream_begin_capture(
+        self,
+        stream: SupportsIndex,
+        mode: type_capture_mode | SupportsIndex = "global",
+    ) -> None:
+        """Work given to the stream is recorded into a graph instead of run.
+
+        Errors to expect: invalid_value, capture_unsupported.
+        """
+
+    def stream_end_capture(
+        self,
+        stream: SupportsIndex,
+    ) -> int:
+        """Ends the capture and gives the graph.
+
+        Gives: graph.
+        Released by `graph_destroy`.
+        Errors to expect: invalid_value, capture_unsupported.
+        """
+
+    def stream_is_capturing(
+        self,
+        stream: SupportsIndex,
+    ) -> bool:
+        """Whether work given to the stream is being recorded.
+
+        Gives: capturing.
+        """
+
+    def graph_instantiate(
+        self,
+        graph: SupportsIndex,
+    ) -> int:
+        """Makes an executable graph.
+
+        Gives: graph_exec.
+        Released by `graph_exec_destroy`.
+        Errors to expect: invalid_value, out_of_memory.
+        """
+
+    def graph_exec_update(
+        self,
+        graph_exec: SupportsIndex,
+        graph: SupportsIndex,
+    ) -> bool:
+        """Gives an executable graph the parameters of another graph of the same shape; False when the shapes differ.
+
+        Gives: updated.
+        Errors to expect: invalid_value.
+        """
+
+    def graph_launch(
+        self,
+        graph_exec: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Runs an executable graph, ordered on the stream.
+
+        Errors to expect: invalid_value.
+        """
+
+    def graph_destroy(
+        self,
+        graph: SupportsIndex,
+    ) -> None:
+        """Releases a graph.
+
+        Errors to expect: invalid_value.
+        """
+
+    def graph_exec_destroy(
+        self,
+        graph_exec: SupportsIndex,
+    ) -> None:
+        """Releases an executable graph.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mem_granularity(
+        self,
+        device: SupportsIndex,
+    ) -> int:
+        """The size, in bytes, that sizes and addresses of mapped memory must be multiples of.
+
+        Gives: nbytes.
+        Errors to expect: invalid_value, not_supported.
+        """
+
+    def mem_address_reserve(
+        self,
+        nbytes: SupportsIndex,
+        alignment: SupportsIndex = 0,
+    ) -> int:
+        """Reserves a range of addresses with nothing behind it.
+
+        Gives: address.
+        Released by `mem_address_free`.
+        Errors to expect: invalid_value, out_of_memory, not_supported.
+        """
+
+    def mem_address_free(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+    ) -> None:
+        """Releases a range of addresses.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mem_create(
+        self,
+        nbytes: SupportsIndex,
+        device: SupportsIndex,
+    ) -> int:
+        """Allocates physical memory on the device, without an address.
+
+        Gives: allocation.
+        Released by `mem_release`.
+        Errors to expect: invalid_value, out_of_memory, not_supported.
+        """
+
+    def mem_release(
+        self,
+        allocation: SupportsIndex,
+    ) -> None:
+        """Gives up the handle of physical memory, which lives on while it is mapped.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mem_map(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+        offset: SupportsIndex,
+        allocation: SupportsIndex,
+    ) -> None:
+        """Puts physical memory behind addresses.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mem_unmap(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+    ) -> None:
+        """Takes physical memory away from behind addresses; work that uses them must have finished.
+
+        Errors to expect: invalid_value.
+        """
+
+    def mem_set_access(
+        self,
+        address: SupportsIndex,
+        nbytes: SupportsIndex,
+        device: SupportsIndex,
+        access: type_mem_access | SupportsIndex = "read_write",
+    ) -> None:
+        """Lets a device use mapped addresses.
+
+        Errors to expect: invalid_value.
+        """
+
+    def module_load(
+        self,
+        image: bytes | bytearray | memoryview,
+    ) -> int:
+        """Loads code for the current device from the bytes of a binary.
+
+        Gives: module.
+        Released by `module_unload`.
+        Errors to expect: invalid_value, no_binary, out_of_memory.
+        """
+
+    def module_unload(
+        self,
+        module: SupportsIndex,
+    ) -> None:
+        """Unloads a module.
+
+        Errors to expect: invalid_handle.
+        """
+
+    def module_get_function(
+        self,
+        module: SupportsIndex,
+        name: str,
+    ) -> int:
+        """The kernel of that name.
+
+        Gives: function.
+        Errors to expect: not_found, invalid_handle.
+        """
+
+    def module_get_global(
+        self,
+        module: SupportsIndex,
+        name: str,
+    ) -> tuple[int, int]:
+        """Address and size, in bytes, of the global variable of that name.
+
+        Gives: address, nbytes.
+        Errors to expect: not_found, invalid_handle.
+        """
+
+    def function_get_attribute(
+        self,
+        attribute: type_function_attribute | SupportsIndex,
+        function: SupportsIndex,
+    ) -> int:
+        """One fact of a kernel function.
+
+        Gives: value.
+        Errors to expect: invalid_value, invalid_handle.
+        """
+
+    def function_set_attribute(
+        self,
+        function: SupportsIndex,
+        attribute: type_function_attribute | SupportsIndex,
+        value: SupportsIndex,
+    ) -> None:
+        """Sets one property of a kernel function.
+
+        Errors to expect: invalid_value, invalid_handle.
+        """
+
+    def launch_kernel(
+        self,
+        function: SupportsIndex,
+        grid: tuple[int, ...] | list[int],
+        block: tuple[int, ...] | list[int],
+        shared_memory: SupportsIndex,
+        stream: SupportsIndex,
+        arguments: Sequence[object] | int,
+    ) -> None:
+        """Runs a kernel, ordered on the stream.
+
+        Errors to expect: invalid_value, invalid_handle.
+        """
+
+    def monitor_by_pci_bus_id(
+        self,
+        pci_bus_id: str,
+    ) -> int:
+        """The management library's handle of the device at that place on PCI.
+
+        Gives: monitor.
+        Errors to expect: not_found, not_permitted.
+        """
+
+    def monitor_by_uuid(
+        self,
+        uuid: str,
+    ) -> int:
+        """The management library's handle of the device of that UUID, as the library spells UUIDs.
+
+        Gives: monitor.
+        Errors to expect: not_found, not_permitted.
+        """
+
+    def monitor_processes(
+        self,
+        monitor: SupportsIndex,
+    ) -> list[tuple[int, int]]:
+        """The processes that compute on the device, with the bytes attributed to each.
+
+        Gives: processes.
+        Errors to expect: not_supported, not_permitted, insufficient_size.
+        """
+
+    def monitor_memory_used(
+        self,
+        monitor: SupportsIndex,
+    ) -> int:
+        """Memory in use on the device, by all processes, in bytes.
+
+        Gives: used.
+        Errors to expect: not_supported, not_permitted.
+        """
+
+    def monitor_memory_total(
+        self,
+        monitor: SupportsIndex,
+    ) -> int:
+        """Memory of the device, in bytes.
+
+        Gives: total.
+        Errors to expect: not_supported, not_permitted.
+        """
+
+    def comm_unique_id(
+        self,
+    ) -> bytes:
+        """The bytes that the ranks of a new communicator share.
+
+        Gives: id.
+        """
+
+    def comm_init_rank(
+        self,
+        nranks: SupportsIndex,
+        id: bytes | bytearray | memoryview,
+        rank: SupportsIndex,
+    ) -> int:
+        """Joins a communicator of `nranks` ranks on the current device; returns when all have joined.
+
+        Gives: communicator.
+        Released by `comm_destroy`.
+        Errors to expect: invalid_value, system_error.
+        """
+
+    def comm_destroy(
+        self,
+        communicator: SupportsIndex,
+    ) -> None:
+        """Leaves a communicator after its work has finished."""
+
+    def comm_abort(
+        self,
+        communicator: SupportsIndex,
+    ) -> None:
+        """Leaves a communicator at once and stops its work."""
+
+    def comm_async_error(
+        self,
+        communicator: SupportsIndex,
+    ) -> int:
+        """The code of an error that happened after the call returned; 0 when there is none.
+
+        Gives: code.
+        """
+
+    def all_reduce(
+        self,
+        send: SupportsIndex,
+        receive: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        reduction: type_reduction | SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Every rank receives the reduction of all ranks' elements."""
+
+    def broadcast(
+        self,
+        send: SupportsIndex,
+        receive: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        root: SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Every rank receives the root's elements."""
+
+    def reduce(
+        self,
+        send: SupportsIndex,
+        receive: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        reduction: type_reduction | SupportsIndex,
+        root: SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """The root receives the reduction of all ranks' elements."""
+
+    def all_gather(
+        self,
+        send: SupportsIndex,
+        receive: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Every rank receives `count` elements of each rank, in order of rank."""
+
+    def reduce_scatter(
+        self,
+        send: SupportsIndex,
+        receive: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        reduction: type_reduction | SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Every rank receives its `count` elements of the reduction."""
+
+    def all_to_all(
+        self,
+        send: SupportsIndex,
+        receive: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Every rank sends `count` elements to each rank and receives as many from each, in order of rank."""
+
+    def send(
+        self,
+        address: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        peer: SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Sends elements to a peer."""
+
+    def receive(
+        self,
+        address: SupportsIndex,
+        count: SupportsIndex,
+        datatype: type_datatype | SupportsIndex,
+        peer: SupportsIndex,
+        communicator: SupportsIndex,
+        stream: SupportsIndex,
+    ) -> None:
+        """Receives elements from a peer."""
+
+    def group_start(
+        self,
+    ) -> None:
+        """Collectives that follow are started together at `group_end`."""
+
+    def group_end(
+        self,
+    ) -> None:
+        """Starts the collectives since `group_start`."""

@@ -1,0 +1,76 @@
+"""Whether a vendor's device is there, as the operating system shows it: no driver is touched.
+
+The answer is yes, no, or None when only the vendor's runtime can tell; each with its reason.
+"""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from nbxrt.binding.machine import Machine
+
+    Answer = tuple[bool | None, str]
+
+_PCI = "/sys/bus/pci/devices"
+
+
+def device_there(description: "Mapping[str, Any]", machine: "Machine") -> "Answer":
+    """Whether a device of this backend is there, and why nbxrt thinks so."""
+    if machine.system not in description["platforms"]:
+        return False, f"{description['title']} does not run on {machine.system}"
+    rule = description["presence"].get(machine.system)
+    if rule is None:
+        return None, "only the runtime can tell"
+    pci, nodes, ask = rule
+    for node in ask:
+        if found := _existing(node, machine):
+            return None, f"{found} is there, behind which only the runtime can tell"
+    card, why = _on_pci(pci, machine) if pci else (None, "")
+    if card is False:
+        return False, why
+    if not nodes:
+        return card, why
+    for node in nodes:
+        if found := _existing(node, machine):
+            return True, ", ".join(filter(None, (why, f"{found} is there")))
+    missing = f"no {' or '.join(nodes)}"
+    return False, f"{why}, but {missing}: its kernel driver is not loaded or not passed in" if card else missing
+
+
+def _existing(pattern: str, machine: "Machine") -> str:
+    """The first file of a pattern; wildcards stand in its last part only."""
+    folder, name = os.path.split(machine.under(pattern))
+    if not any(wildcard in name for wildcard in "*?["):
+        return os.path.join(folder, name) if os.path.exists(os.path.join(folder, name)) else ""
+    import fnmatch  # a millisecond, for patterns only
+
+    try:
+        found = sorted(fnmatch.filter(os.listdir(folder), name))
+    except OSError:
+        return ""
+    return os.path.join(folder, found[0]) if found else ""
+
+
+def _on_pci(pci: "tuple[int, tuple[int, ...]]", machine: "Machine") -> "Answer":
+    """Whether the bus has a card of the vendor and one of the base classes; None where the bus cannot be read."""
+    vendor, classes = pci
+    try:
+        devices = sorted(os.listdir(machine.under(_PCI)))
+    except OSError:
+        return None, ""
+    for device in devices:
+        folder = os.path.join(machine.under(_PCI), device)
+        if _number(folder, "vendor") == vendor and _number(folder, "class") >> 16 in classes:
+            return True, f"PCI {device} is a card of vendor {vendor:#06x}"
+    return False, f"no card of PCI vendor {vendor:#06x}"
+
+
+def _number(folder: str, name: str) -> int:
+    try:
+        with open(os.path.join(folder, name), encoding="ascii") as file:
+            return int(file.read(), 16)
+    except (OSError, ValueError):
+        return -1

@@ -1,0 +1,140 @@
+"""What every test shares: tiers, tools that a test may need, and how a run says what it left out.
+
+NBXRT_TEST_TIER is `fast` (default), `all` or `nightly`. A test that lacks a tool is not run in the fast tier and fails
+in the others; the closing lines list each reason.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+
+import nbxrt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nbxrt.simulation import Simulation
+
+ROOT = Path(__file__).resolve().parents[1]
+TIERS = ("fast", "all", "nightly")
+TIER = os.environ.get("NBXRT_TEST_TIER", "fast")
+
+# The same examples on every run, so that a change is judged and not its luck; the nightly run looks for new ones.
+for tier, count in {"fast": 50, "all": 300, "nightly": 5000}.items():
+    hypothesis.settings.register_profile(
+        tier, max_examples=count, deadline=None, derandomize=tier != "nightly", print_blob=True
+    )
+hypothesis.settings.load_profile(TIER)
+
+# Where scripts/setup-wheels.sh unpacks the vendors' wheels.
+WHEELS = ROOT / os.environ.get("VENV", ".venv") / "wheels"
+
+
+def _program(*names: str) -> Callable[[], str]:
+    """Whether one of the programs is on the PATH."""
+    return lambda: "" if any(map(shutil.which, names)) else f"no `{names[0]}` on the PATH"
+
+
+def _module(name: str) -> Callable[[], str]:
+    return lambda: "" if importlib.util.find_spec(name) else f"`{name}` is not installed"
+
+
+def _wheels() -> str:
+    there = [WHEELS / name / "installed" for name in ("cuda-11", "cuda-12", "cuda-13")]
+    return "" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh has not run"
+
+
+#: What a test may need, and what says why it is not here (an empty text: it is).
+TOOLS: dict[str, Callable[[], str]] = {
+    "cc": _program(os.environ.get("CC", "cc"), "gcc", "clang"),
+    "check-jsonschema": _module("check_jsonschema"),
+    "node": _program("node"),
+    "npm": _program("npm"),
+    "numpy": _module("numpy"),
+    "wheels": _wheels,
+}
+
+
+def pytest_configure() -> None:
+    if TIER not in TIERS:
+        message = f"NBXRT_TEST_TIER={TIER!r} is none of {', '.join(TIERS)}"
+        raise pytest.UsageError(message)
+
+
+def pytest_report_header() -> list[str]:
+    return [f"tier: {TIER}", f"nbxrt: {nbxrt.__version__} from {Path(nbxrt.__file__).parent}"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("tier"):
+        if TIERS.index(TIER) < TIERS.index(marker.args[0]):
+            pytest.skip(f"belongs to the tier `{marker.args[0]}`")
+    if item.get_closest_marker("checkout") and not is_checkout():
+        pytest.skip("about the files of the repository, and another copy of nbxrt is tested")
+    for missing in _missing(item):
+        if TIER == "fast":
+            pytest.skip(missing)
+        pytest.fail(missing, pytrace=False)
+
+
+def _missing(item: pytest.Item) -> Iterator[str]:
+    for marker in item.iter_markers("needs"):
+        for tool in marker.args:
+            why = TOOLS[tool]()
+            if why:
+                yield f"needs {tool}: {why}"
+
+
+def is_checkout() -> bool:
+    """Whether the nbxrt under test is the one beside these tests."""
+    return Path(nbxrt.__file__).parent == ROOT / "nbxrt"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The tests that were not run, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("skipped"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons.setdefault(reason.removeprefix("Skipped: "), []).append(report.nodeid)
+    if reasons:
+        terminalreporter.section("not run")
+    for reason, tests in sorted(reasons.items()):
+        files = sorted({test.partition("::")[0] for test in tests})
+        terminalreporter.line(f"{len(tests):4} {reason} ({', '.join(files)})")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the repository, or of what was unpacked of it."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def wheels() -> Path:
+    """The folder that holds the vendors' wheels, each in a folder of its own: `cuda-11`, `cuda-12`, `cuda-13`."""
+    return WHEELS
+
+
+@pytest.fixture
+def simulate(tmp_path: Path) -> Callable[..., Simulation]:
+    """Builds a simulated vendor library in a folder of its own, so that its state is this test's alone."""
+    from nbxrt.simulation import build
+
+    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
+    count = itertools.count()
+
+    def simulated(backend: Any, version: str | None = None, **options: Any) -> Simulation:
+        folder = options.pop("folder", None) or tmp_path / f"simulation-{next(count)}"
+        return build(backend, folder, version=version, cache=cache, **options)
+
+    return simulated
