@@ -1,0 +1,66 @@
+"""The `nbxrt` command: its subcommands, loaded when they are asked for, and how a run ends."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+import click
+
+import nbxrt
+from nbxrt.cli import console, problems
+from nbxrt.errors import NbxrtError
+
+#: Subcommand to the module whose `command` it is; help lists them in this order.
+COMMANDS = {
+    "doctor": "nbxrt.cli.doctor.command",
+    "list": "nbxrt.cli.list",
+    "show": "nbxrt.cli.show",
+    "validate": "nbxrt.cli.validate",
+    "schema": "nbxrt.cli.schema",
+    "demo": "nbxrt.cli.demo.command",
+}
+
+
+class Commands(click.Group):
+    """A group that imports only the subcommand that runs, and tells nbxrt's errors without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NbxrtError as error:
+            problems.tell(error)
+            ctx.exit(problems.exit_code(error))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(nbxrt.__version__, message="nbxrt %(version)s")
+def commands() -> None:
+    """Find, describe and try the device runtimes of this machine.
+
+    Exit codes: 0 fine, 1 findings, 2 misuse. NO_COLOR turns colours off.
+    """
+
+
+def run() -> None:
+    """Run the command of this process's arguments, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        # Paths and excerpts may hold what the terminal's encoding lacks: shown escaped rather than lost to an error.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    warnings.showwarning = _tell_warning
+    commands(prog_name="nbxrt")
+
+
+def _tell_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    console.Writer(stderr=True).line(f"warning: {message}")

@@ -1,0 +1,109 @@
+"""The environment variables that matter to nbxrt, and those that contradict each other or the machine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from nbxrt import descriptions, detection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nbxrt.binding.machine import Machine
+
+    Descriptions = Mapping[str, Mapping[str, Any]]
+
+#: Variables that matter whatever the backends are, and beginnings of names that all do.
+ALWAYS = (detection.FORCE, descriptions.PATH_VARIABLE, "CONDA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+PREFIXES = ("NBX_", "NBXRT_", "TRITON_")
+
+
+def described(known: Descriptions, machine: Machine) -> dict[str, Any]:
+    """The variables that are set, with their values, and the names of those that are not."""
+    named = (name for description in known.values() for name in named_in(description, machine.system))
+    names = dict.fromkeys([*ALWAYS, *named])
+    ours = [name for name in sorted(machine.environ) if name.startswith(PREFIXES)]
+    names |= dict.fromkeys(ours)
+    return {
+        "set": {name: machine.environ[name] for name in names if name in machine.environ},
+        "unset": [name for name in names if name not in machine.environ],
+    }
+
+
+def named_in(description: Mapping[str, Any], system: str) -> Iterator[str]:
+    """The variables that a description names: those that hide devices, and those that hold a library's root here."""
+    yield from description["visibility"]
+    for where in _roots(description, system):
+        yield from where
+
+
+def _roots(description: Mapping[str, Any], system: str) -> Iterator[tuple[str, ...]]:
+    """The variables of each search step that goes by them on this system."""
+    for data in description["libraries"].values():
+        for kind, where, folders in data.get("search", ()):
+            if kind == "environment" and system in folders:
+                yield where
+
+
+def conflicts(known: Descriptions, machine: Machine, found: Mapping[str, Any]) -> list[str]:
+    """Every contradiction, as a sentence."""
+    return list(dict.fromkeys(said for check in _CHECKS for said in check(known, machine, found)))
+
+
+def _forced(_known: Descriptions, machine: Machine, found: Mapping[str, Any]) -> Iterator[str]:
+    name = machine.variable(detection.FORCE)
+    if not name:
+        return
+    if name not in found["names"]:
+        yield f"{detection.FORCE}={name} names no backend: there are {', '.join(found['names'])}"
+        return
+    gpus = {each["name"]: each["devices"] for each in found["backends"] if each["kind"] == "gpu"}
+    others = [other for other, there in gpus.items() if there]
+    if others and name in gpus and name not in others:
+        yield f"{detection.FORCE}={name} is forced, and the devices that were found are of {', '.join(others)}"
+
+
+def _two_roots(known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
+    """Variables of one search step that name different places."""
+    for where in (where for description in known.values() for where in _roots(description, machine.system)):
+        given = {name: machine.variable(name) for name in where if machine.variable(name)}
+        if len(set(map(os.path.normpath, given.values()))) > 1:
+            said = " and ".join(f"{name}={value}" for name, value in given.items())
+            yield f"{said} name different places; `{next(iter(given))}` is taken"
+
+
+def _missing_paths(known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
+    """Paths that were named for nbxrt and are not there."""
+    exact = [f"NBXRT_{name}_{role}".upper() for name, each in known.items() for role in each["libraries"]]
+    for variable in (descriptions.PATH_VARIABLE, *exact):
+        for path in machine.variable(variable).split(os.pathsep):
+            if os.path.dirname(path.strip()) and not os.path.lexists(path.strip()):
+                yield f"{variable} names {path.strip()}, which is not there"
+
+
+def _working_folder(_known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
+    value = machine.environ.get("LD_LIBRARY_PATH", "")
+    if value and "" in value.split(":"):
+        yield "LD_LIBRARY_PATH has an empty part, which means the working folder to the system's loader"
+
+
+def _triton(_known: Descriptions, machine: Machine, found: Mapping[str, Any]) -> Iterator[str]:
+    key, triton = machine.variable("TRITON_DEFAULT_BACKEND"), found["triton"]
+    if not key or not triton["version"]:
+        return
+    if key not in triton["installed"]:
+        yield f"TRITON_DEFAULT_BACKEND={key} is no backend of the installed Triton: {', '.join(triton['installed'])}"
+        return
+    wanted = triton["keys"].get(found["opens"]["name"], [])
+    if wanted and key not in wanted:
+        yield f"TRITON_DEFAULT_BACKEND={key}, and `{found['opens']['name']}` goes with {' or '.join(wanted)}"
+
+
+_CHECKS: tuple[Callable[[Descriptions, Machine, Mapping[str, Any]], Iterator[str]], ...] = (
+    _forced,
+    _two_roots,
+    _missing_paths,
+    _working_folder,
+    _triton,
+)
