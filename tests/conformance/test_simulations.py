@@ -1,0 +1,181 @@
+"""The conformance suite on the simulations of the shipped backends, in every major version that their files know."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nbxrt import conformance
+from nbxrt.conformance import ModuleImage, Outcome
+from nbxrt.simulation import Simulation, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.needs("cc"),
+    pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS"),
+]
+
+#: Backend and version of its runtime.
+VERSIONS = [("cuda", "11"), ("cuda", "12"), ("cuda", "13"), ("hip", "5"), ("hip", "6"), ("hip", "7")]
+
+IMAGE = ModuleImage(b"nbxrt simulated module\nkernel add 8 8 8 4\nglobal number 4\n", variable="number")
+
+
+def _adding(_name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Any) -> None:
+    """What the kernel does, once for all threads."""
+    places = [ctypes.cast(arguments[index], ctypes.POINTER(ctypes.c_uint64))[0] for index in range(3)]
+    count = ctypes.cast(arguments[3], ctypes.POINTER(ctypes.c_uint32))[0]
+    elements = ctypes.c_uint32 * min(count, grid[0] * block[0])
+    left, right, out = map(elements.from_address, places)
+    out[:] = [one + other for one, other in zip(left, right, strict=True)]
+
+
+def _simulated(folder: Path, backend: str = "cuda", version: str | None = None, **settings: Any) -> Simulation:
+    simulation = build(backend, folder, version=version, **settings)
+    simulation.on_launch(_adding)
+    return simulation
+
+
+@pytest.mark.parametrize(("backend", "version"), VERSIONS, ids=map(" ".join, VERSIONS))
+def test_nothing_is_wrong_and_only_what_the_file_leaves_out_is_absent(
+    tmp_path: Path, backend: str, version: str
+) -> None:
+    simulation = _simulated(tmp_path, backend, version)
+
+    report = conformance.run(simulation.open(), module_image=IMAGE)
+
+    assert [(row.check, row.detail) for row in report.wrong] == []
+    assert report.counts["skipped"] == 0
+    absent = set(simulation.description["absent"])
+    assert all(absent & set(row.needs) for row in report.rows if row.outcome is Outcome.ABSENT)
+
+
+def test_a_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+
+    conformance.run(simulation.open(), module_image=IMAGE)
+
+    assert simulation.ledger() == []
+
+
+def test_nothing_is_wrong_where_work_is_done_later_by_another_thread(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    simulation.set_latency(300)
+
+    groups = set(conformance.groups()) - {"collective", "surface"}  # ranks have their tests with the simulation
+    report = conformance.run(simulation.open(), groups, module_image=IMAGE)
+
+    details = {row.check: row.detail for row in report.rows}
+    assert [(row.check, row.detail) for row in report.wrong] == []
+    assert details["a stream that says it has finished has finished"] == "seen busy, then finished"
+    assert details["an event that says it has passed has passed"] == "seen pending, then passed"
+
+
+def test_the_second_device_is_as_good_as_the_first(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    runtime = simulation.open()
+
+    report = conformance.run(runtime, device=1, module_image=IMAGE)
+
+    assert [(row.check, row.detail) for row in report.wrong] == []
+    assert report.device == 1
+    assert runtime.get_device() == 0
+
+
+def test_arguments_that_are_refused_reach_no_vendor_function(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    runtime = simulation.open()
+    conformance.run(runtime, ["surface"])
+    simulation.clear()
+
+    report = conformance.run(runtime, ["surface"])
+
+    refused = [row.detail for row in report.rows if row.detail.endswith("calls refused")]
+    called = {call.operation for call in simulation.log() if "." not in call.operation}
+    assert len(refused) == 3
+    assert called <= {
+        "device_count", "set_device", "get_device", "sync", "peek_last_error", "device_name",  # the run itself
+        "malloc", "memset", "memcpy", "free",  # index-like arguments
+        "device_attribute",  # whether the device has what an operation needs
+    }  # fmt: skip
+
+
+def test_what_the_device_does_not_have_is_absent_with_the_attribute(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    simulation.set_attribute("memory_pools_supported", 0)
+
+    report = conformance.run(simulation.open(), ["pool"])
+
+    assert {row.outcome for row in report.rows} == {Outcome.ABSENT}
+    assert report.rows[0].detail.endswith("the device's `memory_pools_supported` is 0")
+
+
+def test_a_function_that_the_library_lacks_is_absent_by_its_symbol(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path, without=["cudaMemsetAsync"])
+
+    report = conformance.run(simulation.open(), ["memory"])
+
+    absent = {row.detail for row in report.rows if row.outcome is Outcome.ABSENT}
+    assert len(absent) == 1
+    assert "`cudaMemsetAsync` is not exported by" in absent.pop()
+
+
+def test_devices_that_cannot_reach_each_other_are_no_fault(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    simulation.set_peer(0, 1, reachable=False)
+
+    report = conformance.run(simulation.open(), ["peer"])
+
+    skipped = {row.check: row.detail for row in report.rows if row.outcome is Outcome.SKIPPED}
+    assert skipped == {
+        "access is gained and lost and asking twice is no error": "device 0 cannot access device 1",
+    }
+    assert report.ok
+
+
+def test_a_failure_is_wrong_and_the_rest_of_the_run_goes_on(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    simulation.fail("event_record", kind="unknown")
+
+    report = conformance.run(simulation.open(), ["event"])
+
+    assert len(report.wrong) == 1
+    assert "`event_record` failed" in report.wrong[0].detail
+    assert report.counts["skipped"] == 0
+
+
+def test_after_the_context_is_lost_the_rest_is_skipped(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    simulation.fail("work", kind="illegal_address")
+
+    report = conformance.run(simulation.open(), ["memory", "event"])
+
+    first = next(number for number, row in enumerate(report.rows) if row.outcome is Outcome.WRONG)
+    rest = {row.detail for row in report.rows[first + 1 :]}
+    assert rest == {f"the context was lost in `{report.rows[first].check}`"}
+    assert not report.ok
+
+
+def test_without_a_driver_nothing_works(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    simulation.set_no_driver()
+
+    report = conformance.run(simulation.open(), ["device", "memory"])
+
+    assert report.counts["works"] == 0
+    assert report.device_name == "no device"
+    assert not report.ok
+
+
+def test_two_runs_say_the_same(tmp_path: Path) -> None:
+    simulation = _simulated(tmp_path)
+    runtime = simulation.open()
+
+    first, second = (conformance.run(runtime, module_image=IMAGE) for _run in range(2))
+
+    assert [(row.check, row.outcome) for row in first.rows] == [(row.check, row.outcome) for row in second.rows]
