@@ -1,0 +1,31 @@
+"""Simulated vendor libraries, for testing engines on machines without the devices.
+
+    from nbxrt.simulation import build
+
+    simulation = build("cuda", folder, devices=4, memory=1 << 30)
+    runtime = simulation.open()
+
+A backend file says what the vendor's functions look like; `build` compiles a library that has them, with a small core
+behind it: devices with limited memory, streams whose work is done later, contexts, errors, faults on request, a record
+of all calls. A simulation is made from the description, so it agrees with every mistake in it: it proves how the caller
+behaves, not that the vendor's library is as described.
+
+A process that uses one may set, lists separated by commas:
+
+    NBXRT_SIM_DEVICES=4                  devices; 2 otherwise
+    NBXRT_SIM_MEMORY=512M                memory of each: bytes, or with K, M or G; 16G otherwise
+    NBXRT_SIM_FAIL=malloc@1:3+:out_of_memory
+                                         OPERATION[@DEVICE]:N[+]:KIND, the n-th call, or every call from it on
+    NBXRT_SIM_LATENCY_US=200             a thread does the streams' work, each piece that late
+    NBXRT_SIM_SLEEP_US=free:1000         OPERATION:MICROSECONDS that each call takes before it does anything
+    NBXRT_SIM_NO_DRIVER=1                as where the vendor's kernel driver is not installed
+    NBXRT_SIM_VISIBLE=1,0                devices that the runtime shows, in this order
+    NBXRT_SIM_OBEY_VISIBILITY=1          the vendor's own variables hide devices
+    NBXRT_SIM_ATTRIBUTES=warp_size=64    facts of the devices, by the contract's words
+    NBXRT_SIM_LOG=FILE                   every call is written there; `read_log` reads it
+"""
+
+from nbxrt.simulation.building import CompilerError, build
+from nbxrt.simulation.simulated import Call, Launch, Live, Simulation, read_log
+
+__all__ = ["Call", "CompilerError", "Launch", "Live", "Simulation", "build", "read_log"]

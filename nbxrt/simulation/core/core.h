@@ -1,0 +1,74 @@
+/* What the generated wrappers of a vendor's functions use of the simulator, which knows the contract and no vendor. */
+#ifndef NBXRT_SIM_CORE_H
+#define NBXRT_SIM_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "contract.h"
+
+enum { SIM_MOST_ROWS = 1024 };
+
+struct sim_text { char text[256]; };
+struct sim_bytes { size_t nbytes; unsigned char data[256]; };
+struct sim_row { uint32_t pid; uint64_t used; };
+struct sim_rows { size_t count; struct sim_row row[SIM_MOST_ROWS]; };
+
+/* A library role of the vendor: its status code of every kind, and how it is used. */
+struct sim_role {
+    const char *name;
+    const int *codes;
+    const char *const *names;   /* of the kinds, as the role's functions say them */
+    int keeps_error;            /* the thread's last error can be asked for */
+    int needs_init;             /* a call must come before all others */
+    int has_contexts;           /* calls fail on a thread that no context was bound to */
+};
+
+/* Given by the wrappers. */
+extern const struct sim_role sim_roles[];
+extern const int sim_role_count;
+extern const char *const sim_visibility[];
+
+/* One call of a vendor function, from sim_begin, which takes the simulator's lock, to sim_end, which gives it back. */
+struct sim_call {
+    int role;
+    int operation;              /* -1 for a call that belongs to the role */
+    const char *name;           /* of the operation, or ROLE.CALL */
+    const char *symbol;
+    int kind;
+    int code;                   /* the status as the vendor codes it, after sim_end */
+    int device;
+    size_t length;
+    char text[320];             /* arguments as `name=value`, separated by spaces */
+};
+
+void sim_begin(struct sim_call *call, int role, int operation, const char *name, const char *symbol);
+int sim_end(struct sim_call *call);
+
+/* The call also does another operation, which may have a fault of its own. */
+void sim_also(struct sim_call *call, const char *name);
+
+void sim_note_signed(struct sim_call *call, const char *name, long long value);
+void sim_note_unsigned(struct sim_call *call, const char *name, unsigned long long value);
+void sim_note_address(struct sim_call *call, const char *name, const void *value);
+void sim_note_text(struct sim_call *call, const char *name, const char *value);
+
+/* The call is refused with invalid_value unless the condition holds. */
+void sim_expect(struct sim_call *call, int holds);
+
+/* A vendor's number as the word's position in the contract; an unknown number refuses the call. */
+int sim_word(struct sim_call *call, const char *name, const int *numbers, int count, const char *const *words,
+             long long given);
+/* The vendor's number of a word, or a refusal when the vendor has none. `numbers` is INT32_MIN where there is none. */
+int sim_number(struct sim_call *call, const int *numbers, int count, int word);
+
+/* Calls that belong to a role. */
+int sim_role_init(int role);
+int sim_role_close(int role);
+int sim_role_enter(int role);
+int sim_role_clear(void);
+const char *sim_role_kind_name(int role, int code);
+const char *sim_role_kind_text(int role, int code, const char *const *texts);
+
+#endif

@@ -1,0 +1,329 @@
+/* Modules, kernels and their launches. An image is text behind a magic line, one thing a line:
+
+       nbxrt simulated module
+       kernel NAME SIZE…            a kernel, and the size in bytes of each argument
+       kernel NAME SIZE… = store    it writes its second argument to element i of its first, for every thread i
+       global NAME BYTES            a variable in device memory
+*/
+#include "state.h"
+
+static const char magic[] = "nbxrt simulated module";
+enum { MOST_THREADS = 1024, USUAL_SHARED = 48 << 10 };
+
+struct function {
+    struct function *next;
+    struct module *module;
+    uint64_t handle;
+    char name[128], body[16];
+    int count, dynamic_shared, attributes[FUNCTION_ATTRIBUTE_COUNT];
+    size_t sizes[MOST_ARGUMENTS];
+};
+
+struct global { struct global *next; char name[128]; uint64_t address, nbytes; };
+
+struct module { int device; struct function *functions; struct global *globals; };
+
+static struct launch_log { struct launch_log *next; uint64_t stream; struct launch *launch; } *done, **done_end = &done;
+static void (*on_launch)(const char *name, const unsigned *grid, const unsigned *block, void *const *arguments,
+                         void *data);
+static void *on_launch_data;
+
+/* Reading an image. */
+
+static int add_kernel(struct module *module, char *words)
+{
+    struct function *function = calloc(1, sizeof *function);
+    char *next = NULL, *word = strtok_r(words, " \t\r", &next);
+    if (!word) {
+        free(function);
+        return KIND_INVALID_VALUE;
+    }
+    snprintf(function->name, sizeof function->name, "%s", word);
+    while ((word = strtok_r(NULL, " \t\r", &next)) && strcmp(word, "="))
+        if (function->count < MOST_ARGUMENTS)
+            function->sizes[function->count++] = (size_t)strtoull(word, NULL, 10);
+    if (word && (word = strtok_r(NULL, " \t\r", &next)))
+        snprintf(function->body, sizeof function->body, "%s", word);
+    function->attributes[FUNCTION_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = MOST_THREADS;
+    function->attributes[FUNCTION_ATTRIBUTE_REGISTERS] = 32;
+    function->dynamic_shared = USUAL_SHARED;
+    function->module = module;
+    function->next = module->functions;
+    module->functions = function;
+    return KIND_SUCCESS;
+}
+
+static int add_global(struct module *module, const char *words)
+{
+    char name[128];
+    unsigned long long nbytes;
+    struct block *block;
+    if (sscanf(words, "%127s %llu", name, &nbytes) != 2 || !nbytes)
+        return KIND_INVALID_VALUE;
+    int kind = sim_block_new(FROM_MODULE, module->device, nbytes, &block);
+    if (kind)
+        return kind;
+    struct global *global = calloc(1, sizeof *global);
+    snprintf(global->name, sizeof global->name, "%s", name);
+    global->address = block->address;
+    global->nbytes = nbytes;
+    global->next = module->globals;
+    module->globals = global;
+    return KIND_SUCCESS;
+}
+
+static int add_line(struct module *module, char *line)
+{
+    while (*line == ' ' || *line == '\t')
+        line++;
+    if (!strncmp(line, "kernel ", 7))
+        return add_kernel(module, line + 7);
+    if (!strncmp(line, "global ", 7))
+        return add_global(module, line + 7);
+    return *line && *line != '\r' ? KIND_INVALID_VALUE : KIND_SUCCESS;
+}
+
+static void release_module(struct module *module)
+{
+    for (struct function *function = module->functions, *next; function; function = next) {
+        next = function->next;
+        if (function->handle)
+            sim_handle_drop(function->handle);
+        free(function);
+    }
+    for (struct global *global = module->globals, *next; global; global = next) {
+        next = global->next;
+        struct block *block = sim_block_of(global->address);
+        if (block)
+            sim_block_release(block);
+        free(global);
+    }
+    free(module);
+}
+
+int sim_module_load(const void *image, size_t image_nbytes, uint64_t *module)
+{
+    size_t length = strnlen(image, image_nbytes);
+    if (length < sizeof magic - 1 || memcmp(image, magic, sizeof magic - 1))
+        return KIND_NO_BINARY;
+    char *text = calloc(length + 1, 1), *next = NULL;
+    memcpy(text, image, length);
+    struct module *made = calloc(1, sizeof *made);
+    made->device = sim_current();
+    int kind = KIND_SUCCESS;
+    strtok_r(text, "\n", &next);
+    for (char *line = strtok_r(NULL, "\n", &next); line && !kind; line = strtok_r(NULL, "\n", &next))
+        kind = add_line(made, line);
+    free(text);
+    if (kind) {
+        release_module(made);
+        return kind;
+    }
+    *module = sim_handle_new(HANDLE_MODULE, made);
+    return KIND_SUCCESS;
+}
+
+int sim_module_unload(uint64_t module)
+{
+    struct module *unloaded = sim_handle_get(HANDLE_MODULE, module);
+    if (!unloaded)
+        return KIND_INVALID_HANDLE;
+    sim_handle_drop(module);
+    sim_wait_device(unloaded->device);
+    release_module(unloaded);
+    return KIND_SUCCESS;
+}
+
+int sim_module_get_function(uint64_t module, const char *name, uint64_t *function)
+{
+    struct module *asked = sim_handle_get(HANDLE_MODULE, module);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    for (struct function *found = asked->functions; found; found = found->next)
+        if (!strcmp(found->name, name)) {
+            if (!found->handle)
+                found->handle = sim_handle_new(HANDLE_FUNCTION, found);
+            *function = found->handle;
+            return KIND_SUCCESS;
+        }
+    return KIND_NOT_FOUND;
+}
+
+int sim_module_get_global(uint64_t module, const char *name, uint64_t *address, uint64_t *nbytes)
+{
+    const struct module *asked = sim_handle_get(HANDLE_MODULE, module);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    for (const struct global *found = asked->globals; found; found = found->next)
+        if (!strcmp(found->name, name)) {
+            *address = found->address;
+            *nbytes = found->nbytes;
+            return KIND_SUCCESS;
+        }
+    return KIND_NOT_FOUND;
+}
+
+int sim_function_get_attribute(int attribute, uint64_t function, int *value)
+{
+    const struct function *asked = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    int is_dynamic = attribute == FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_MEMORY;
+    *value = is_dynamic ? asked->dynamic_shared : asked->attributes[attribute];
+    return KIND_SUCCESS;
+}
+
+int sim_function_set_attribute(uint64_t function, int attribute, int value)
+{
+    struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!changed)
+        return KIND_INVALID_HANDLE;
+    int most = sim_devices[changed->module->device].attributes[DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
+    if (attribute != FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_MEMORY || value < 0 || value > most)
+        return KIND_INVALID_VALUE;
+    changed->dynamic_shared = value;
+    return KIND_SUCCESS;
+}
+
+/* Launches. */
+
+static uint64_t volume(const unsigned *extents)
+{
+    return (uint64_t)extents[0] * extents[1] * extents[2];
+}
+
+static int is_launchable(const struct function *function, const unsigned *grid, const unsigned *block, unsigned shared)
+{
+    int threads = function->attributes[FUNCTION_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
+    if (!volume(grid) || !volume(block) || volume(block) > (uint64_t)threads || block[2] > 64)
+        return 0;
+    return grid[0] <= INT32_MAX && grid[1] <= 65535 && grid[2] <= 65535 && shared <= (unsigned)function->dynamic_shared;
+}
+
+static struct launch *new_launch(const struct function *function, const unsigned *grid, const unsigned *block,
+                                 unsigned shared, void **arguments)
+{
+    struct launch *launch = calloc(1, sizeof *launch);
+    launch->references = 1;
+    launch->function = function->handle;
+    launch->device = function->module->device;
+    memcpy(launch->name, function->name, sizeof launch->name);
+    memcpy(launch->body, function->body, sizeof launch->body);
+    memcpy(launch->grid, grid, sizeof launch->grid);
+    memcpy(launch->block, block, sizeof launch->block);
+    launch->shared = shared;
+    launch->count = function->count;
+    for (int i = 0; i < launch->count; i++) {
+        launch->sizes[i] = function->sizes[i];
+        launch->values[i] = malloc(function->sizes[i] + 1);
+        memcpy(launch->values[i], arguments[i], function->sizes[i]);
+    }
+    return launch;
+}
+
+void sim_launch_drop(struct launch *launch)
+{
+    if (--launch->references)
+        return;
+    for (int i = 0; i < launch->count; i++)
+        free(launch->values[i]);
+    free(launch);
+}
+
+int sim_launch_kernel(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
+                      uint64_t stream, void **arguments)
+{
+    const struct function *launched = sim_handle_get(HANDLE_FUNCTION, function);
+    struct stream *on = sim_stream(stream);
+    if (!launched || !on || launched->module->device != sim_current() || on->device != sim_current())
+        return KIND_INVALID_HANDLE;
+    if (!is_launchable(launched, grid, block, shared_memory) || (launched->count && !arguments))
+        return KIND_INVALID_VALUE;
+    for (int i = 0; i < launched->count; i++)
+        if (!arguments[i])
+            return KIND_INVALID_VALUE;
+    struct item *item = sim_item(WORK_LAUNCH);
+    item->launch = new_launch(launched, grid, block, shared_memory, arguments);
+    return sim_enqueue(on, item);
+}
+
+/* The body `store`: what a kernel that writes where it may not does to its context is seen here. */
+static void store(const struct launch *launch, struct stream *stream)
+{
+    uint64_t address, threads = volume(launch->grid) * volume(launch->block);
+    if (launch->count < 2 || launch->sizes[0] != sizeof address)
+        return;
+    memcpy(&address, launch->values[0], sizeof address);
+    size_t size = launch->sizes[1];
+    if (sim_range(address, threads * size, SIDE_DEVICE, stream->device, 1)) {
+        sim_lose(stream->device, KIND_ILLEGAL_ADDRESS);
+        return;
+    }
+    for (uint64_t i = 0; i < threads; i++)
+        memcpy((char *)(uintptr_t)address + i * size, launch->values[1], size);
+}
+
+void sim_launch_run(struct launch *launch, struct stream *stream)
+{
+    struct launch_log *entry = calloc(1, sizeof *entry);
+    entry->stream = stream->handle;
+    entry->launch = launch;
+    launch->references++;
+    *done_end = entry;
+    done_end = &entry->next;
+    if (!strcmp(launch->body, "store"))
+        store(launch, stream);
+    if (!on_launch)
+        return;
+    pthread_mutex_unlock(&sim_lock);    /* it may need another lock, which a waiting thread holds */
+    sim_thread()->in_callback = 1;
+    on_launch(launch->name, launch->grid, launch->block, (void *const *)launch->values, on_launch_data);
+    sim_thread()->in_callback = 0;
+    pthread_mutex_lock(&sim_lock);
+}
+
+void sim_on_launch(void *function, void *data)
+{
+    memcpy(&on_launch, &function, sizeof on_launch);
+    on_launch_data = data;
+}
+
+void sim_launches_forget(void)
+{
+    while (done) {
+        struct launch_log *entry = done;
+        done = entry->next;
+        sim_launch_drop(entry->launch);
+        free(entry);
+    }
+    done_end = &done;
+}
+
+static size_t say(char *buffer, size_t size, size_t used, const char *text)
+{
+    size_t left = used < size ? size - used : 0;
+    return used + (size_t)snprintf(left ? buffer + used : NULL, left, "%s", text);
+}
+
+/* NAME device stream grid block shared argument…, arguments in hexadecimal. */
+size_t sim_launches_text(char *buffer, size_t size)
+{
+    size_t used = 0;
+    char text[384];
+    for (const struct launch_log *entry = done; entry; entry = entry->next) {
+        const struct launch *launch = entry->launch;
+        snprintf(text, sizeof text, "%s\t%d\t%llu\t%u,%u,%u\t%u,%u,%u\t%u\t", launch->name, sim_ordinal(launch->device),
+                 (unsigned long long)entry->stream, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                 launch->block[1], launch->block[2], launch->shared);
+        used = say(buffer, size, used, text);
+        for (int i = 0; i < launch->count; i++) {
+            for (size_t byte = 0; byte < launch->sizes[i]; byte++) {
+                snprintf(text, sizeof text, "%02x", launch->values[i][byte]);
+                used = say(buffer, size, used, text);
+            }
+            used = say(buffer, size, used, i + 1 < launch->count ? "," : "");
+        }
+        used = say(buffer, size, used, "\n");
+    }
+    return used;
+}

@@ -1,0 +1,369 @@
+"""One operation of a simulated function in C: the vendor's arguments become the contract's, and results go back.
+
+The forms are those that catalogue/compiling.py lists, read in the other direction. A wrong constant, an unknown number
+or bit and a null pointer refuse the call, as a vendor's library would.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nbxrt.simulation import header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nbxrt.simulation.plan import Case, Plan
+
+#: C types of the format, as C writes them.
+C_TYPES = {
+    "int": "int",
+    "uint": "unsigned",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "size": "size_t",
+    "pointer": "void *",
+    "float": "float",
+    "double": "double",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "text": "const char *",
+    "bytes": "const void *",
+}
+_SIGNED = ("int", "int64")
+
+
+class Decoder:
+    """The C lines of one case, by their part in the function."""
+
+    def __init__(self, plan: Plan, role: str, case: Case) -> None:
+        self.plan = plan
+        self.role = role
+        self.case = case
+        self.entry: Mapping[str, Any] = plan.contract["operations"][case.operation]
+        self.takes: dict[str, str] = {name: kind for name, kind, _zero, _default in self.entry["takes"]}
+        self.gives: dict[str, str] = dict(self.entry["gives"])
+        self.parameters: list[str] = []  # of the C function
+        self.decode: list[str] = []  # what comes in
+        self.convert: list[str] = []  # results in the vendor's numbers, which may still refuse the call
+        self.refuse: list[str] = []  # what can be refused only then
+        self.store: list[str] = []  # results to where the caller wants them, on success
+        self.always: list[str] = []  # after the call, whatever its status
+        self.tables: dict[str, str] = {}  # C arrays of numbers by their name
+        self.types: dict[str, str] = {}  # C structures that are passed by value
+        self._known: set[str] = set()
+        for argument in case.arguments:
+            _FORMS[argument[0]](self, argument)
+
+    # parameters of the C function
+
+    def new(self, declared: str) -> str:
+        """A new parameter of the C function; its name."""
+        name = f"a{len(self.parameters)}"
+        self.parameters.append(f"{declared}{'' if declared.endswith('*') else ' '}{name}")
+        return name
+
+    def new_axes(self) -> list[str]:
+        return [self.new("unsigned") for _axis in range(3)]
+
+    def new_pointer(self, declared: str = "void *") -> str:
+        """A new parameter that must not be null."""
+        name = self.new(declared)
+        self.decode.append(f"sim_expect(&call, {name} != NULL);")
+        return name
+
+    # what comes in
+
+    def take(self, name: str, c_type: str, value: str, *, guard: str = "") -> None:
+        """The parameter has the value that a C expression of a C type gives; one that is given twice must agree."""
+        kind = self.takes[name]
+        if kind in self.plan.contract["enums"]:
+            self._set(name, self._word(name, kind, value), guard)
+            return
+        if kind not in header.SPECIAL and c_type != "text":
+            value = _as_integer(value, c_type)
+        if name in self._known:
+            self.decode.append(
+                f"sim_expect(&call, p_{name} == ({header.parameter_type(kind, self.plan.contract)}){value});"
+            )
+            return
+        self._set(name, value, guard)
+        self._note(name, kind, c_type)
+
+    def _set(self, name: str, value: str, guard: str) -> None:
+        self._known.add(name)
+        self.decode.append(f"{guard}p_{name} = {value};")
+
+    def _note(self, name: str, kind: str, c_type: str) -> None:
+        if kind == "text":
+            self.decode.append(f'sim_expect(&call, p_{name} != NULL); sim_note_text(&call, "{name}", p_{name});')
+        elif kind in header.SPECIAL:
+            self.decode.append(f'sim_note_address(&call, "{name}", p_{name});')
+        else:
+            signed = "signed" if c_type in _SIGNED else "unsigned"
+            self.decode.append(f'sim_note_{signed}(&call, "{name}", p_{name});')
+
+    def _word(self, name: str, enum: str, value: str) -> str:
+        table, count = self.numbers(enum), f"{enum.upper()}_COUNT"
+        return f'sim_word(&call, "{name}", {table}, {count}, {enum}_words, (long long){value})'
+
+    def numbers(self, enum: str) -> str:
+        """The C array of the vendor's numbers of an enum's words; the contract's order where the vendor has none."""
+        words = self.plan.contract["enums"][enum][1]
+        numbers = self.plan.words(enum, self.role)
+        known = {word: at for at, word in enumerate(words)} if numbers is None else numbers
+        values = ", ".join(str(known[word]) if word in known else "INT32_MIN" for word in words)
+        name = f"{enum}_of_{self.role}"
+        self.tables[name] = f"static const int {name}[] = {{ {values} }};"
+        return name
+
+    # what goes out
+
+    def result(self, out: str) -> str:
+        """The C expression of what a cell of that name receives."""
+        for name, of, equals in self.case.extras:
+            if of == out:
+                truth = "is_done" if self.entry["done"] else f"r_{name}"
+                return f"({truth} ? {equals} : {0 if equals else 1})"
+        if out not in self.gives:
+            return "0"
+        return self.converted(out, f"r_{out}")
+
+    def converted(self, result: str, value: str) -> str:
+        """A result in the vendor's terms: words as numbers, kinds of errors as codes."""
+        kind = self.gives[result]
+        if kind == "code":
+            return f"sim_roles[call.role].codes[{value}]"
+        if kind not in self.plan.contract["enums"]:
+            return value
+        self.convert.append(f"int n_{result} = sim_number(&call, {self.numbers(kind)}, {kind.upper()}_COUNT, {value});")
+        return f"n_{result}"
+
+
+def _as_integer(value: str, c_type: str) -> str:
+    return f"(uint64_t)(uintptr_t){value}" if c_type in ("pointer", "bytes") else value
+
+
+def _stored(c_type: str, value: str) -> str:
+    return f"(void *)(uintptr_t)({value})" if c_type == "pointer" else f"({C_TYPES[c_type]})({value})"
+
+
+# Arguments, by form
+
+
+def _param(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, name, c_type = argument
+    given = to.new(C_TYPES[c_type])
+    to.take(name, c_type, given)
+    if to.takes[name] == "bytes":
+        to.decode.append(f"sim_expect(&call, {given} != NULL);")
+
+
+def _const(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, c_type, value = argument
+    at = len(to.parameters)
+    name = to.new(C_TYPES[c_type])
+    signed = "signed" if c_type in _SIGNED else "unsigned"
+    to.decode.append(f'sim_note_{signed}(&call, "argument{at}", {name});')
+    to.decode.append(f"sim_expect(&call, {name} == ({C_TYPES[c_type]}){int(value)}ll);")
+
+
+def _null(to: Decoder, _argument: tuple[Any, ...]) -> None:
+    name = to.new("void *")
+    to.decode.append(f"sim_expect(&call, {name} == NULL);")
+
+
+def _out(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, result, c_type = argument
+    cell = to.new_pointer(f"{C_TYPES[c_type]} *" if c_type != "pointer" else "void **")
+    to.store.append(f"*{cell} = {_stored(c_type, to.result(result))};")
+
+
+def _buffer(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, result, nbytes = argument
+    cell = to.new_pointer("char *")
+    if to.gives[result] == "text":
+        to.store.append(f"strncpy({cell}, r_{result}.text, {nbytes - 1}); {cell}[{nbytes - 1}] = 0;")
+    else:
+        to.store.append(_copied(cell, result, nbytes))
+
+
+def _copied(cell: str, result: str, nbytes: int) -> str:
+    length = f"r_{result}.nbytes < {nbytes} ? r_{result}.nbytes : {nbytes}"
+    return f"memset({cell}, 0, {nbytes}); memcpy({cell}, r_{result}.data, {length});"
+
+
+def _length(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, name, c_type = argument
+    to.decode.append(f"p_{name}_nbytes = (size_t){to.new(C_TYPES[c_type])};")
+
+
+def _flags(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, flags, c_type = argument
+    given = to.new(C_TYPES[c_type])
+    bits = to.plan.words(flags, to.role) or {}
+    mask = 0
+    to.decode.append(f'sim_note_unsigned(&call, "{flags}", {given});')
+    for word in to.plan.contract["flags"][flags]:
+        bit = bits.get(word, bits.get(f"not_{word}"))
+        if word in to.takes and bit is not None:
+            mask |= bit
+            to.decode.append(f"p_{word} = ({given} & {bit}) {'!=' if word in bits else '=='} 0;")
+    to.decode.append(f"sim_expect(&call, ({given} & ~({C_TYPES[c_type]}){mask}) == 0);")
+
+
+def _axes(to: Decoder, argument: tuple[Any, ...]) -> None:
+    name = argument[1]
+    for place, (axis, given) in enumerate(zip("xyz", to.new_axes(), strict=True)):
+        to.decode.append(f'v_{name}[{place}] = {given}; sim_note_unsigned(&call, "{name}_{axis}", {given});')
+
+
+def _packed(to: Decoder, argument: tuple[Any, ...]) -> None:
+    to.take(argument[1], "pointer", to.new("void **"))
+
+
+def _pointer_to(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, name, c_type = argument
+    cell = to.new_pointer(f"const {C_TYPES[c_type]} *")
+    to.take(name, c_type, f"({cell} ? *{cell} : 0)")
+
+
+def _error(to: Decoder, argument: tuple[Any, ...]) -> None:
+    cell = to.new_pointer(f"{C_TYPES[argument[1]]} *")
+    to.always.append(f"if ({cell}) *{cell} = call.code;")
+
+
+def _pci(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, name, widths = argument
+    given = to.new("uint64_t")
+    shift, parts = 0, []
+    for width in widths:
+        parts.append(f"(unsigned)({given} >> {shift} & {hex((1 << width) - 1)})")
+        shift += width
+    function, device, bus, domain = parts
+    to.decode.append(f"char s_{name}[32];")
+    to.decode.append(
+        f'snprintf(s_{name}, sizeof s_{name}, "%04x:%02x:%02x.%x", {domain}, {bus}, {device}, {function});'
+    )
+    to.take(name, "text", f"s_{name}")
+
+
+# Structures
+
+
+def _struct_in(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, struct, pairs = argument
+    given = to.new_pointer("const void *")
+    _read(to, struct, pairs, f"(const char *){given}", guard=f"if ({given}) ")
+
+
+def _struct_value(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, struct, pairs = argument
+    given = to.new(_by_value(to, struct))
+    _read(to, struct, pairs, f"(const char *)&{given}", guard="")
+
+
+def _read(to: Decoder, struct: str, pairs: Any, base: str, guard: str) -> None:
+    """Check a structure's constants, and take its fields as parameters."""
+    _nbytes, fields, constants = to.plan.layout(struct, to.role)
+    for field, value in constants.items():
+        cell = _field(to, base, fields[field], guard)
+        to.decode.append(f"sim_expect(&call, {cell} == {value});")
+    for field, name in pairs:
+        to.take(name, fields[field][1], _field(to, base, fields[field], guard))
+
+
+def _field(to: Decoder, base: str, spec: tuple[Any, ...], guard: str) -> str:
+    """A C variable with the bytes of a field."""
+    cell = f"f{len(to.decode)}"
+    offset, c_type = spec[:2]
+    to.decode.append(f"{C_TYPES[c_type]} {cell} = 0; {guard}memcpy(&{cell}, {base} + {offset}, sizeof {cell});")
+    return cell
+
+
+def _by_value(to: Decoder, struct: str) -> str:
+    """The C type of a structure that is passed by value: its fields where they decide the registers, else its bytes."""
+    nbytes, fields, _constants = to.plan.layout(struct, to.role)
+    ordered = sorted(fields.values())
+    members = " ".join(f"{C_TYPES[spec[1]]} f{at};" for at, spec in enumerate(ordered))
+    if nbytes > 16 or not fields:
+        members = f"unsigned char bytes[{nbytes}];"
+    to.types[struct] = f"struct s_{struct} {{ {members} }};"
+    to.types[f"{struct} size"] = f'_Static_assert(sizeof(struct s_{struct}) == {nbytes}, "{struct}");'
+    return f"struct s_{struct}"
+
+
+def _struct_bytes(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, struct, name = argument
+    given = to.new(_by_value(to, struct))
+    to.decode.append(f"p_{name} = &{given}; p_{name}_nbytes = sizeof {given};")
+
+
+def _struct_out(to: Decoder, argument: tuple[Any, ...]) -> None:
+    """Results in a structure: nothing is written behind its true size."""
+    _form, struct, pairs = argument
+    given = to.new_pointer()
+    nbytes, fields, constants = to.plan.layout(struct, to.role)
+    for field, value in constants.items():
+        cell = _field(to, f"(const char *){given}", fields[field], f"if ({given}) ")
+        to.decode.append(f"sim_expect(&call, {cell} == {value});")
+    filled = {field: to.result(result) for result, field in pairs}
+    if not constants and len(filled) > 1:
+        to.store.append(f"memset({given}, 0, {nbytes});")
+    for field, answer in filled.items():
+        offset, c_type = fields[field][:2]
+        cell = f"{C_TYPES[c_type]} cell = {_stored(c_type, answer)};"
+        to.store.append(f"{{ {cell} memcpy((char *){given} + {offset}, &cell, sizeof cell); }}")
+
+
+def _struct_whole(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, struct, result = argument
+    given = to.new_pointer()
+    to.store.append(_copied(given, result, to.plan.layout(struct, to.role)[0]))
+
+
+def _rows(to: Decoder, argument: tuple[Any, ...]) -> None:
+    """An array of structures, in the room that the caller's count gives."""
+    _form, struct, result, fields = argument
+    given = to.new("void *")
+    nbytes, layout, _constants = to.plan.layout(struct, to.role)
+    to.refuse.append(f"sim_expect(&call, {given} != NULL || r_{result}.count == 0);")
+    to.store.append(
+        f"for (size_t i = 0; i < r_{result}.count; i++) {{ memset((char *){given} + i * {nbytes}, 0, {nbytes});"
+    )
+    for field, member in zip(fields, ("pid", "used"), strict=True):
+        offset, c_type = layout[field][:2]
+        cell = f"{C_TYPES[c_type]} cell = ({C_TYPES[c_type]})r_{result}.row[i].{member};"
+        to.store.append(f"    {{ {cell} memcpy((char *){given} + i * {nbytes} + {offset}, &cell, sizeof cell); }}")
+    to.store.append("}")
+
+
+def _count(to: Decoder, argument: tuple[Any, ...]) -> None:
+    cell = to.new_pointer(f"{C_TYPES[argument[1]]} *")
+    result = next(name for name, kind in to.entry["gives"] if kind == "processes")
+    short = f"if (!call.kind && *{cell} < r_{result}.count) call.kind = KIND_INSUFFICIENT_SIZE;"
+    tell = f"if (!call.kind || call.kind == KIND_INSUFFICIENT_SIZE) *{cell} = ({C_TYPES[argument[1]]})r_{result}.count;"
+    to.convert += [short, tell]
+
+
+_FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
+    "param": _param,
+    "const": _const,
+    "null": _null,
+    "out": _out,
+    "buffer": _buffer,
+    "length": _length,
+    "flags": _flags,
+    "axes": _axes,
+    "packed": _packed,
+    "pointer_to": _pointer_to,
+    "error": _error,
+    "pci": _pci,
+    "struct_in": _struct_in,
+    "struct_value": _struct_value,
+    "struct_bytes": _struct_bytes,
+    "struct_out": _struct_out,
+    "struct_whole": _struct_whole,
+    "rows": _rows,
+    "count": _count,
+}

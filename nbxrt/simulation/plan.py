@@ -1,0 +1,217 @@
+"""What a simulated library has: its file names, each role's version, the functions behind its symbols."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from nbxrt import errors
+from nbxrt.binding.library import applies
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    Description = Mapping[str, Any]
+    Version = tuple[int, ...]
+
+
+@attrs.frozen
+class Case:
+    """One operation that a function does: the variant of the backend file that applies to the simulated version."""
+
+    operation: str
+    arguments: tuple[Any, ...]
+    returns: tuple[Any, ...]
+    extras: tuple[Any, ...] = ()
+
+    @property
+    def constants(self) -> tuple[tuple[int, Any], ...]:
+        """The positions of the constants and their values: what tells the operations of one function apart."""
+        return tuple((at, argument[2]) for at, argument in enumerate(self.arguments) if argument[0] == "const")
+
+
+@attrs.frozen
+class Function:
+    """A function of the library: the operations that it does, or which call of its role it is (`version`, `init` …)."""
+
+    symbol: str
+    role: str
+    cases: tuple[Case, ...] = ()
+    call: str = ""
+    spec: tuple[Any, ...] = ()
+
+
+@attrs.frozen
+class Plan:
+    """A library of one backend in one version. `files` are its names by role, `versions` what each role answers."""
+
+    description: Description
+    contract: Mapping[str, Any]
+    files: Mapping[str, tuple[str, ...]]
+    versions: Mapping[str, Version]
+    functions: tuple[Function, ...]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles with a library of their own."""
+        return tuple(self.versions)
+
+    def role(self, name: str) -> str:
+        """The role whose library serves a role."""
+        return served_by(self.description, name)
+
+    def words(self, enum: str, role: str) -> Mapping[str, int] | None:
+        """The vendor's numbers of an enum or a set of flags in the simulated version; None when the file has none."""
+        entries = self.description["enums"].get(enum, ())
+        return next((words for since, before, words in entries if applies(self.versions[role], since, before)), None)
+
+    def layout(self, struct: str, role: str) -> tuple[int, Mapping[str, tuple[Any, ...]], Mapping[str, int]]:
+        """Bytes, fields and constants of a structure in the simulated version."""
+        for since, before, nbytes, fields, constants in self.description["structs"][struct]:
+            if applies(self.versions[role], since, before):
+                return nbytes, fields, constants
+        raise errors.UntestedVersionError(f"structure `{struct}` has no layout for version {self.versions[role]}")
+
+
+def served_by(description: Description, role: str) -> str:
+    """The role whose library serves a role."""
+    served: str = description["libraries"].get(role, {}).get("same_as", role)
+    return served
+
+
+def make_plan(
+    description: Description,
+    contract: Mapping[str, Any],
+    system: str,
+    version: str | Mapping[str, str] | None = None,
+    without: Collection[str] = (),
+) -> Plan:
+    """The plan for a version of the runtime, or for versions by role; the best that the file lists when none is given.
+
+    Raises: CapabilityError for a backend that has no C library to stand in for; ArgumentValueError.
+    """
+    _refuse_what_is_no_library(description)
+    versions = _versions(description, {"runtime": version} if isinstance(version, str) else dict(version or {}))
+    files = {role: _files(description, role, versions, system) for role in description["libraries"]}
+    plan = Plan(description, contract, files, versions, ())
+    unknown = set(without) - set(plan_symbols(functions := _functions(plan, system)))
+    if unknown:
+        said = ", ".join(sorted(unknown))
+        raise errors.ArgumentValueError(f"`without` names what {description['title']} does not have here: {said}")
+    return attrs.evolve(plan, functions=tuple(each for each in functions if each.symbol not in without))
+
+
+def plan_symbols(functions: Collection[Function]) -> list[str]:
+    """The symbols of functions."""
+    return [function.symbol for function in functions]
+
+
+def _refuse_what_is_no_library(description: Description) -> None:
+    searches = [step for role in description["libraries"].values() for step, *_rest in role.get("search", ())]
+    if description["abi"] != "c" or "process" in searches:
+        reason = "its ABI is not C" if description["abi"] != "c" else "its functions are the process's own"
+        raise errors.CapabilityError(
+            f"{description['title']} cannot be simulated: {reason}", backend=description["name"]
+        )
+
+
+def _versions(description: Description, wanted: Mapping[str, str]) -> dict[str, Version]:
+    own = [role for role, data in description["libraries"].items() if "same_as" not in data]
+    if unknown := set(wanted) - set(own):
+        raise errors.ArgumentValueError(f"{description['title']} has no library of its own for {', '.join(unknown)}")
+    versions: dict[str, Version] = {}
+    for role in own:
+        versions[role] = _version(description, role, wanted.get(role), versions.get("runtime", ()))
+    return versions
+
+
+def _version(description: Description, role: str, wanted: str | None, runtime: Version) -> Version:
+    """What is wanted; else the runtime's version where the role goes by the same numbers; else its best major."""
+    data = description["libraries"][role]
+    majors = [major for major, _files in data["names"] if major is not None]
+    if wanted is not None:
+        if not re.fullmatch(r"\d+(\.\d+)*", wanted):
+            raise errors.ArgumentValueError(f"a version is numbers with dots, not {wanted!r}")
+        version = tuple(map(int, wanted.split(".")))
+        if majors and version[0] not in majors:
+            raise errors.ArgumentValueError(f"{description['file']} has no `{role}` of major {version[0]}: {majors}")
+        return version
+    if not majors:
+        return runtime if data["version"] else ()
+    return runtime if runtime and runtime[0] in majors else (majors[0],)
+
+
+def _files(description: Description, role: str, versions: Mapping[str, Version], system: str) -> tuple[str, ...]:
+    served = served_by(description, role)
+    major = (versions[served] or (None,))[0]
+    names = description["libraries"][served]["names"]
+    exact = [files[system] for number, files in names if number == major and system in files]
+    return tuple(exact or [files[system] for number, files in names if number is None and system in files])
+
+
+# Functions
+
+
+def _functions(plan: Plan, system: str) -> list[Function]:
+    """Every function of the library: those of operations, then those that only the roles themselves call."""
+    found: dict[str, Function] = {}
+    for symbol, role, case in _cases(plan, system):
+        known = found.setdefault(symbol, Function(symbol, role))
+        _refuse_two_signatures(symbol, known, case)
+        if not any(_is_told_already(case, other) for other in known.cases):
+            found[symbol] = attrs.evolve(known, cases=(*known.cases, case))
+    for symbol, role, call, spec in _role_calls(plan):
+        found.setdefault(symbol, Function(symbol, role, call=call, spec=spec))
+    return list(found.values())
+
+
+def _cases(plan: Plan, system: str) -> Iterator[tuple[str, str, Case]]:
+    for operation, (_line, variants) in plan.description["operations"].items():
+        for form, since, before, platforms, what, extras in variants:
+            if form != "call" or (platforms is not None and system not in platforms):
+                continue
+            symbols, role, arguments, returns, _usual = what
+            served = plan.role(role)
+            if applies(plan.versions[served], since, before):
+                for symbol in symbols:
+                    yield symbol, served, Case(operation, arguments, returns, extras)
+
+
+def _is_told_already(case: Case, other: Case) -> bool:
+    """Whether a call cannot be told from another: the same operation twice, or arguments that say the same."""
+    return case.operation == other.operation or case.arguments == other.arguments
+
+
+def _refuse_two_signatures(symbol: str, known: Function, case: Case) -> None:
+    for other in known.cases:
+        if signature(other) != signature(case):
+            raise errors.ArgumentValueError(
+                f"`{symbol}` has one signature for `{other.operation}` and another for `{case.operation}`",
+                symbol=symbol,
+            )
+
+
+def signature(case: Case) -> tuple[Any, ...]:
+    """What the compiler sees of a function: the types of its arguments and of what it returns."""
+    return (tuple(map(_seen, case.arguments)), case.returns[0] in ("status", "ignored"), case.returns[2:])
+
+
+def _seen(argument: tuple[Any, ...]) -> Any:
+    form = argument[0]
+    if form in ("struct_value", "struct_bytes"):
+        return argument[1]
+    types = {"param": 2, "const": 1, "length": 2, "flags": 2}
+    return argument[types[form]] if form in types else {"axes": "axes", "pci": "uint64"}.get(form, "pointer")
+
+
+def _role_calls(plan: Plan) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
+    """(symbol, role, which call, how it is described) of what a role is asked and told apart from operations."""
+    for role in plan.roles:
+        data = plan.description["libraries"][role]
+        calls = {key: data[key] for key in ("version", "init", "enter", "close")}
+        calls |= {key: data["status"][key] for key in ("clear", "name", "text")}
+        for call, spec in calls.items():
+            for symbol in spec[0] if spec else ():
+                yield symbol, plan.role((spec[1] if call == "enter" else None) or role), call, spec

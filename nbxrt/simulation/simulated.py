@@ -1,0 +1,320 @@
+"""A simulated library at hand: where it is, how a process is told to use it, its settings, faults and records."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nbxrt import errors
+from nbxrt.binding.machine import Machine
+from nbxrt.runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nbxrt.simulation.plan import Plan
+
+#: Things beside operations and symbols that can fail: making a context, a piece of a stream's work, any call.
+BESIDE = ("context", "work", "*")
+
+_LAUNCHED = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_uint),
+    ctypes.POINTER(ctypes.c_uint),
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_void_p,
+)
+#: Control functions that do not just take and return an int: what they return, and what they take.
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "reset": (None, ()),
+    "release_all": (None, ()),
+    "devices": (ctypes.c_int, ()),
+    "set_devices": (None, (ctypes.c_int,)),
+    "set_visible": (None, (ctypes.c_char_p,)),
+    "set_no_driver": (None, (ctypes.c_int,)),
+    "memory": (ctypes.c_uint64, (ctypes.c_int,)),
+    "set_memory": (None, (ctypes.c_int, ctypes.c_uint64)),
+    "set_attribute": (ctypes.c_int, (ctypes.c_int, ctypes.c_char_p, ctypes.c_int)),
+    "set_peer": (None, (ctypes.c_int, ctypes.c_int, ctypes.c_int)),
+    "set_processes": (None, (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)),
+    "contexts": (ctypes.c_uint64, ()),
+    "fail": (ctypes.c_int, (ctypes.c_char_p,)),
+    "sleep": (ctypes.c_int, (ctypes.c_char_p,)),
+    "mend": (None, ()),
+    "set_latency": (None, (ctypes.c_uint64,)),
+    "advance": (ctypes.c_uint64, (ctypes.c_uint64,)),
+    "pending": (ctypes.c_uint64, ()),
+    "on_launch": (None, (ctypes.c_void_p, ctypes.c_void_p)),
+    "clear_log": (None, ()),
+    **dict.fromkeys(("log", "launches", "ledger"), (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))),
+}
+
+
+class Call(NamedTuple):
+    """One call of a vendor function: what it was, who made it, with which arguments, and what it answered.
+
+    `operation` is the contract's, or ROLE.CALL; `device` the thread's current one before it; `kind` the contract's word
+    for `status`, which is the vendor's number. Arguments are by parameter; constants by their place: `argument2`.
+    """
+
+    operation: str
+    symbol: str
+    process: int
+    thread: int
+    device: int
+    arguments: dict[str, int | str]
+    kind: str
+    status: int
+
+
+class Launch(NamedTuple):
+    """A kernel that a stream has come to; each argument as its bytes."""
+
+    kernel: str
+    device: int
+    stream: int
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_memory: int
+    arguments: tuple[bytes, ...]
+
+
+class Live(NamedTuple):
+    """Something that is not released: memory (`device`, `pool`, `pinned`, `mapped` …), a `stream`, an `event` …"""
+
+    kind: str
+    handle: int
+    nbytes: int
+    device: int
+
+
+class Simulation:
+    """A built simulation. It is loaded into this process at the first use of a method that asks or sets something.
+
+    Every build is a library of its own with its own state. Safe to use from several threads.
+    """
+
+    def __init__(self, plan: Plan, paths: Mapping[str, Path], devices: int, memory: int) -> None:
+        self.name: str = plan.description["name"]
+        self.description = plan.description
+        self.contract = plan.contract
+        #: The library's file by role. One file serves all of them.
+        self.paths: Mapping[str, Path] = dict(paths)
+        #: The version that each role answers.
+        self.versions = plan.versions
+        self.symbols = tuple(function.symbol for function in plan.functions)
+        self._start = (devices, memory)
+        self._loaded: ctypes.CDLL | None = None
+        self._kept: Any = None  # a callback lives as long as the library may call it
+
+    def __repr__(self) -> str:
+        return f"<nbxrt.simulation.Simulation of {self.name}: {self.paths['runtime']}>"
+
+    def environment(self, **settings: object) -> dict[str, str]:
+        """Variables that make a process use this library. The setting `fail="malloc:1:no_device"` is NBXRT_SIM_FAIL."""
+        library = {f"NBXRT_{self.name}_{role}".upper(): str(self.paths[role]) for role in self.versions}
+        settings = {"devices": self._start[0], "memory": self._start[1], **settings}
+        return library | {f"NBXRT_SIM_{name}".upper(): str(value) for name, value in settings.items()}
+
+    def open(self) -> Runtime:
+        """The backend, opened on this library in this process; it is not put in force.
+
+        Raises: as `nbxrt.open`.
+        """
+        self._control("devices")
+        runtime = Runtime(self.description, self.contract, Machine(environ={**os.environ, **self.environment()}))
+        runtime._open()  # noqa: SLF001  # as `nbxrt.open` does
+        return runtime
+
+    # settings
+
+    @property
+    def devices(self) -> int:
+        """The number of physical devices; setting it shows all of them to the runtime."""
+        return int(self._control("devices"))
+
+    @devices.setter
+    def devices(self, count: int) -> None:
+        self._control("set_devices", count)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of each device."""
+        return int(self._control("memory", 0))
+
+    @memory.setter
+    def memory(self, nbytes: int) -> None:
+        self._control("set_memory", -1, nbytes)
+
+    def set_memory(self, device: int, nbytes: int) -> None:
+        """Give one device another size."""
+        self._control("set_memory", device, nbytes)
+
+    def set_visible(self, devices: Sequence[int]) -> None:
+        """Let the runtime show these physical devices, in this order; the management library still knows all."""
+        self._control("set_visible", ",".join(map(str, devices)).encode() or b"none")
+
+    def set_no_driver(self, none: bool = True) -> None:
+        """Behave as where the vendor's kernel driver is not installed."""
+        self._control("set_no_driver", none)
+
+    def set_attribute(self, attribute: str, value: int, device: int | None = None) -> None:
+        """Change a fact of a device, by the contract's word, or of all devices."""
+        if self._control("set_attribute", -1 if device is None else device, attribute.encode(), value):
+            raise errors.ArgumentValueError(f"`{attribute}` is no device attribute of the contract")
+
+    def set_peer(self, device: int, peer: int, reachable: bool) -> None:
+        """Whether the device can access the peer's memory."""
+        self._control("set_peer", device, peer, reachable)
+
+    def set_processes(self, device: int, processes: Sequence[tuple[int, int]] | None) -> None:
+        """What the management library lists on a device, as (process id, bytes); None is the truth."""
+        rows = processes or ()
+        pids = (ctypes.c_uint32 * len(rows))(*(pid for pid, _used in rows))
+        used = (ctypes.c_uint64 * len(rows))(*(nbytes for _pid, nbytes in rows))
+        count = -1 if processes is None else len(rows)
+        self._control("set_processes", device, count, ctypes.addressof(pids), ctypes.addressof(used))
+
+    # faults and time
+
+    def fail(
+        self, operation: str, nth: int = 1, kind: str = "unknown", *, onward: bool = False, device: int | None = None
+    ) -> None:
+        """Let the nth call from now on answer with an error of that kind; with `onward`, every call from the nth.
+
+        `operation` is an operation, a symbol, `context` (a context is made), `work` (a stream comes to a piece of work)
+        or `*`; `device` limits it to calls on that device. A kind after which the context is lost loses it.
+        """
+        known = (*self.contract["operations"], *self.symbols, *BESIDE)
+        role_calls = ("version", "init", "enter", "close", "clear", "name", "text")
+        if operation not in known and operation.partition(".")[2] not in role_calls:
+            close = errors.nearest(operation, known)
+            hint = f"did you mean `{close}`?" if close else ""
+            raise errors.ArgumentValueError(f"`{operation}` is nothing that can fail", hint=hint)
+        if kind not in self.contract["errors"]:
+            close = errors.nearest(kind, list(self.contract["errors"]))
+            raise errors.ArgumentValueError(f"`{kind}` is no error", hint=f"did you mean `{close}`?" if close else "")
+        where = "" if device is None else f"@{device}"
+        if self._control("fail", f"{operation}{where}:{nth}{'+' if onward else ''}:{kind}".encode()):
+            raise errors.ArgumentValueError(f"`nth` must be at least 1, not {nth}, and there is room for 64 faults")
+
+    def mend(self) -> None:
+        """Forget all faults and delays, and give lost contexts back."""
+        self._control("mend")
+
+    def sleep(self, operation: str, microseconds: int) -> None:
+        """Let every call of an operation or symbol take that long before it does anything."""
+        self._control("sleep", f"{operation}:{microseconds}".encode())
+
+    def set_latency(self, microseconds: int) -> None:
+        """Let a thread do the streams' work, each piece that long after it was given.
+
+        With 0 nothing moves by itself: waiting runs what is waited for, a query one piece, `advance` the rest.
+        """
+        self._control("set_latency", microseconds)
+
+    def advance(self, count: int = 2**63) -> int:
+        """Run up to `count` pieces of work in the order in which they were given; how many were run."""
+        return int(self._control("advance", count))
+
+    def pending(self) -> int:
+        """Pieces of work that no stream has come to."""
+        return int(self._control("pending"))
+
+    def on_launch(self, function: Callable[[str, tuple[int, ...], tuple[int, ...], Any], None] | None) -> None:
+        """Call a function for every kernel that a stream comes to: name, grid, block, pointers to its arguments.
+
+        It runs in whatever thread does the work, and may not call the vendor's functions.
+        """
+        kept = _launched(function) if function else None
+        self._control("on_launch", ctypes.cast(kept, ctypes.c_void_p) if kept else None, None)
+        self._kept = kept
+
+    # records
+
+    def log(self) -> list[Call]:
+        """The calls since the last `clear`, the newest 65,536 of them."""
+        return [_call(line) for line in self._text("log")]
+
+    def launches(self) -> list[Launch]:
+        """The kernels that streams have come to since the last `clear`."""
+        return [_launch(line) for line in self._text("launches")]
+
+    def clear(self) -> None:
+        """Empty the log and the launches."""
+        self._control("clear_log")
+
+    def ledger(self) -> list[Live]:
+        """Everything that is alive: memory and handles that were not released."""
+        rows = (line.split("\t") for line in self._text("ledger"))
+        return [Live(kind, int(handle), int(nbytes), int(device)) for kind, handle, nbytes, device in rows]
+
+    def contexts(self) -> set[int]:
+        """The devices on which a context was made."""
+        bits = int(self._control("contexts"))
+        return {device for device in range(64) if bits >> device & 1}
+
+    def release_all(self) -> None:
+        """Release all that is alive, drop work that was not done, and lose all contexts."""
+        self._control("release_all")
+
+    def reset(self) -> None:
+        """As when it was built: nothing alive, no faults, empty records, the first settings."""
+        self._control("reset")
+        self._settle()
+
+    # the library
+
+    def _control(self, name: str, *arguments: Any) -> Any:
+        if self._loaded is None:
+            self._loaded = ctypes.CDLL(str(self.paths["runtime"]))
+            for function, (returns, takes) in _SIGNATURES.items():
+                typed = getattr(self._loaded, f"nbxrt_sim_{function}")  # kept by the library, unlike an item of it
+                typed.restype, typed.argtypes = returns, list(takes)
+            self._settle()
+        return getattr(self._loaded, f"nbxrt_sim_{name}")(*arguments)
+
+    def _settle(self) -> None:
+        devices, memory = self._start
+        self._control("set_devices", devices)
+        self._control("set_memory", -1, memory)
+
+    def _text(self, name: str) -> list[str]:
+        """The lines of a text; it may grow while it is asked for."""
+        size = 1
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            length = int(self._control(name, buffer, size))
+            if length < size:
+                return buffer.value.decode(errors="replace").splitlines()
+            size = length + 4096
+
+
+def _launched(function: Callable[[str, tuple[int, ...], tuple[int, ...], Any], None]) -> Any:
+    def launched(name: bytes, grid: Any, block: Any, arguments: Any, _data: Any) -> None:
+        function(name.decode(), tuple(grid[:3]), tuple(block[:3]), arguments)
+
+    return _LAUNCHED(launched)
+
+
+def read_log(path: str | os.PathLike[str]) -> list[Call]:
+    """The calls that processes have written to the file that NBXRT_SIM_LOG names; none when there is no file."""
+    file = Path(path)
+    return [_call(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+
+
+def _call(line: str) -> Call:
+    process, thread, operation, symbol, device, kind, status, said = line.split("\t")
+    pairs = (pair.partition("=") for pair in said.split())
+    arguments = {name: int(value) if value.lstrip("-").isdigit() else value for name, _equals, value in pairs}
+    return Call(operation, symbol, int(process), int(thread), int(device), arguments, kind, int(status))
+
+
+def _launch(line: str) -> Launch:
+    kernel, device, stream, grid, block, shared, arguments = line.split("\t")
+    extents = [tuple(map(int, extent.split(","))) for extent in (grid, block)]
+    values = tuple(bytes.fromhex(value) for value in arguments.split(",")) if arguments else ()
+    return Launch(kernel, int(device), int(stream), extents[0], extents[1], int(shared), values)
