@@ -68,7 +68,8 @@ def _bindings() -> dict[str, Callable[[], Any]]:
 def _cupy() -> dict[str, Callable[[], Any]]:
     import cupy  # type: ignore[import-not-found,unused-ignore]
 
-    runtime, stream, event = cupy.cuda.runtime, cupy.cuda.Stream(non_blocking=True), cupy.cuda.Event(disable_timing=True)
+    runtime, stream = cupy.cuda.runtime, cupy.cuda.Stream(non_blocking=True)
+    event = cupy.cuda.Event(disable_timing=True)
     return {
         "get_device": runtime.getDevice,
         "set_device": lambda: runtime.setDevice(0),

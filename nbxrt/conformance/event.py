@@ -175,12 +175,14 @@ def an_event_never_recorded_has_no_time(bench: Bench) -> None:
 
 @check("event", (*EVENT, *STREAM))
 def a_thread_that_called_nothing_before_can_record_an_event(bench: Bench) -> None:
-    """Where a library wants a context for the thread, it gets one."""
+    """Where a library wants a context for the thread, it gets one; only a device other than 0 must be set before."""
     stream, event = bench.stream(), bench.event()
     faults: list[BaseException] = []
 
     def record() -> None:
         try:
+            if bench.device:
+                bench.runtime.set_device(bench.device)
             bench.runtime.event_record(event, stream)
         except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
             faults.append(error)

@@ -120,12 +120,14 @@ def arguments_may_be_packed_before(bench: Bench) -> None:
 
 @check("module", LAUNCH)
 def a_thread_that_called_nothing_before_can_launch(bench: Bench) -> None:
-    """Where a library wants a context for the thread, it gets one."""
+    """Where a library wants a context for the thread, it gets one; only a device other than 0 must be set before."""
     vectors, stream = Sum(bench), bench.stream()
     faults: list[BaseException] = []
 
     def launch() -> None:
         try:
+            if bench.device:
+                bench.runtime.set_device(bench.device)
             vectors.launch(stream)
         except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
             faults.append(error)

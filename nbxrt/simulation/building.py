@@ -49,8 +49,8 @@ def build(
     `description` is a backend's name, its file, or its compiled form. `version` is the runtime's, or versions by role;
     the best that the file lists when left out. `without` are symbols that the library shall not export. `devices` and
     `memory` (bytes of each) can be changed while it runs. A process loads a folder's library once, so every build wants
-    a folder of its own. What was compiled is kept in `cache`, by default in the user's cache folder, and taken from there
-    when nothing has changed.
+    a folder of its own. What was compiled is kept in `cache`, by default in the user's cache folder, and taken from
+    there when nothing has changed.
 
     Raises: CompilerError; CapabilityError for a backend without a C library of its own; ArgumentValueError.
     """

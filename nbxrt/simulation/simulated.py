@@ -83,7 +83,7 @@ class Launch(NamedTuple):
 
 
 class Live(NamedTuple):
-    """Something that is not released: memory (`device`, `pool`, `pinned`, `mapped` …), a `stream`, an `event` …"""
+    """Something that is not released: memory (`device`, `pool`, `pinned`, `mapped` …), a `stream`, an `event`."""
 
     kind: str
     handle: int
