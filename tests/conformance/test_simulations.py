@@ -70,10 +70,7 @@ def test_nothing_is_wrong_where_work_is_done_later_by_another_thread(tmp_path: P
     groups = set(conformance.groups()) - {"collective", "surface"}  # ranks have their tests with the simulation
     report = conformance.run(simulation.open(), groups, module_image=IMAGE)
 
-    details = {row.check: row.detail for row in report.rows}
     assert [(row.check, row.detail) for row in report.wrong] == []
-    assert details["a stream that says it has finished has finished"] == "seen busy, then finished"
-    assert details["an event that says it has passed has passed"] == "seen pending, then passed"
 
 
 def test_the_second_device_is_as_good_as_the_first(tmp_path: Path) -> None:
