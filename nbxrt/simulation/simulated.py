@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,6 +108,7 @@ class Simulation:
         self.versions = plan.versions
         self.symbols = tuple(function.symbol for function in plan.functions)
         self._start = (devices, memory)
+        self._loading = threading.RLock()  # guards what follows until it is set
         self._loaded: ctypes.CDLL | None = None
         self._kept: Any = None  # a callback lives as long as the library may call it
 
@@ -269,13 +271,18 @@ class Simulation:
     # the library
 
     def _control(self, name: str, *arguments: Any) -> Any:
-        if self._loaded is None:
-            self._loaded = ctypes.CDLL(str(self.paths["runtime"]))
-            for function, (returns, takes) in _SIGNATURES.items():
-                typed = getattr(self._loaded, f"nbxrt_sim_{function}")  # kept by the library, unlike an item of it
-                typed.restype, typed.argtypes = returns, list(takes)
-            self._settle()
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+                self._settle()
         return getattr(self._loaded, f"nbxrt_sim_{name}")(*arguments)
+
+    def _load(self) -> ctypes.CDLL:
+        library = ctypes.CDLL(str(self.paths["runtime"]))
+        for function, (returns, takes) in _SIGNATURES.items():
+            typed = getattr(library, f"nbxrt_sim_{function}")  # kept by the library, unlike an item of it
+            typed.restype, typed.argtypes = returns, list(takes)
+        return library
 
     def _settle(self) -> None:
         devices, memory = self._start

@@ -24,6 +24,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name == "simulation":
             item.add_marker(pytest.mark.needs("cc"))
+            item.add_marker(
+                pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
+            )
 
 
 @pytest.fixture(params=VERSIONS, ids="-".join)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from nbxrt.simulation import Simulation
 
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="files of another process are opened through /proc")
+
+
 def bytes_at(runtime: Runtime, address: int, nbytes: int) -> bytes:
     received = ctypes.create_string_buffer(nbytes)
     runtime.memcpy(ctypes.addressof(received), address, nbytes, "device_to_host")
@@ -62,6 +65,7 @@ def peer(cuda: Simulation) -> Iterator[Peer]:
     other.process.stdout.close()
 
 
+@linux
 def test_memory_is_opened_in_another_process(cuda: Simulation, peer: Peer) -> None:
     runtime = cuda.open()
     address = runtime.malloc(64)
@@ -77,6 +81,7 @@ def test_memory_is_opened_in_another_process(cuda: Simulation, peer: Peer) -> No
     assert bytes_at(runtime, address, 64) == b"\x09" * 32 + b"\x07" * 32
 
 
+@linux
 def test_an_event_is_waited_for_in_another_process(cuda: Simulation, peer: Peer) -> None:
     runtime = cuda.open()
     event = runtime.event_create_flags(timing=False, interprocess=True)

@@ -22,10 +22,10 @@ static int open_backing(void)
 #if defined(__linux__)
     int file = memfd_create("nbxrt-simulated-memory", MFD_CLOEXEC);
 #else
-    char name[] = "/tmp/nbxrt-simulated-memory-XXXXXX";
-    int file = mkstemp(name);
-    if (file >= 0)
-        unlink(name);
+    FILE *unnamed = tmpfile();
+    int file = unnamed ? dup(fileno(unnamed)) : -1;
+    if (unnamed)
+        fclose(unnamed);
 #endif
     if (file >= 0 && ftruncate(file, (off_t)1 << 45)) {
         close(file);

@@ -1,0 +1,152 @@
+"""What the roles themselves are in C: tables of codes, and functions that only they call (`version`, `init` …)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nbxrt.simulation.decoding import C_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nbxrt.simulation.plan import Function, Plan
+
+#: Before every function that the library shows to the loader.
+EXPORT = '__attribute__((visibility("default")))'
+#: What a library answers that has no code for a kind of error, nor for the wider kind that it counts as.
+_NEAR = {
+    "invalid_handle": "invalid_value",
+    "invalid_device": "invalid_value",
+    "not_found": "invalid_value",
+    "no_binary": "invalid_value",
+    "already_registered": "invalid_value",
+    "not_registered": "invalid_value",
+    "capture_unsupported": "not_supported",
+    "peer_unsupported": "not_supported",
+    "device_unavailable": "no_device",
+}
+
+
+def role_tables(plan: Plan) -> Iterable[str]:
+    """Each role's codes and names by kind of error, and the table of roles."""
+    kinds = ["success", *plan.contract["errors"]]
+    sayings = ["no error", *(row[3] for row in plan.contract["errors"].values())]
+    yield f"static const char *const kind_texts[] = {{ {', '.join(map(_quoted, sayings))} }};"
+    rows = []
+    for role in plan.roles:
+        status = plan.description["libraries"][role]["status"]
+        codes = ", ".join(str(_code(plan, status, kind)) for kind in kinds)
+        known = [_quoted(kind.upper()) if kind == "success" or kind in status["kinds"] else "NULL" for kind in kinds]
+        yield f"static const int codes_of_{role}[] = {{ {codes} }};"
+        yield f"static const char *const names_of_{role}[] = {{ {', '.join(known)} }};"
+        rows.append(f"{{ {', '.join(_role_row(plan, role))} }}")
+    yield f"const struct sim_role sim_roles[] = {{ {', '.join(rows)} }};"
+    yield f"const int sim_role_count = {len(rows)};"
+    variables = [*map(_quoted, plan.description["visibility"]), "NULL"]
+    yield f"const char *const sim_visibility[] = {{ {', '.join(variables)} }};"
+
+
+def _role_row(plan: Plan, role: str) -> list[str]:
+    data = plan.description["libraries"][role]
+    facts = (data["status"]["clear"], data["init"], data["enter"])
+    return [_quoted(role), f"codes_of_{role}", f"names_of_{role}", *(str(int(fact is not None)) for fact in facts)]
+
+
+def _code(plan: Plan, status: Mapping[str, Any], kind: str) -> int:
+    """The role's first code of a kind, or of the nearest kind that it has a code for."""
+    if kind == "success":
+        return int(status["success"])
+    kinds = status["kinds"]
+    near: str | None = kind
+    while near and near not in kinds:
+        near = plan.contract["errors"][near][0] or _NEAR.get(near)
+    found = kinds.get(near or "unknown") or next(iter(kinds.values()), (1,))
+    return int(found[0])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# Functions
+
+
+def return_type(returns: tuple[Any, ...]) -> str:
+    """The C type of what a function returns, with the space before its name."""
+    if returns[0] == "result":
+        declared = C_TYPES[returns[2]]
+        return declared if declared.endswith("*") else declared + " "
+    return {"nothing": "void ", "pointer": "void *", "text": "const char *"}.get(returns[0], "int ")
+
+
+def role_function(plan: Plan, function: Function) -> list[str]:
+    """The function of a call of its role."""
+    _symbols, _role, arguments, returns, _usual = function.spec
+    role = plan.roles.index(function.role)
+    parameters, lines = _role_arguments(arguments)
+    body = [
+        "struct sim_call call;",
+        f'sim_begin(&call, {role}, -1, "{function.role}.{function.call}", "{function.symbol}");',
+    ]
+    body += lines
+    if function.call in _ROLE_ACTIONS:
+        body.append(f"if (!call.kind) call.kind = {_ROLE_ACTIONS[function.call].format(role=role)};")
+    body += [f"    {line}" for line in _role_results(plan, function, arguments)]
+    if returns[0] == "text":
+        code = next(at for at, argument in enumerate(arguments) if argument[0] == "param")
+        body += ["sim_end(&call);", f"return {_words(function.call, role, f'a{code}')};"]
+    else:
+        body.append("return sim_end(&call);" if returns[0] != "nothing" else "sim_end(&call);")
+    head = f"{EXPORT} {return_type(returns)}{function.symbol}({', '.join(parameters) or 'void'})"
+    return [head, "{", *(f"    {line}" for line in body), "}"]
+
+
+_ROLE_ACTIONS = {
+    "init": "sim_role_init({role})",
+    "close": "sim_role_close({role})",
+    "enter": "sim_role_enter({role})",
+    "clear": "sim_role_clear()",
+}
+
+
+def _role_arguments(arguments: Any) -> tuple[list[str], list[str]]:
+    parameters, lines = [], []
+    for at, argument in enumerate(arguments):
+        form = argument[0]
+        if form == "const":
+            parameters.append(f"{C_TYPES[argument[1]]} a{at}")
+            lines.append(f"sim_expect(&call, a{at} == ({C_TYPES[argument[1]]}){int(argument[2])}ll);")
+        elif form == "param":
+            parameters.append(f"{C_TYPES[argument[2]]} a{at}")
+            lines.append(f'sim_note_signed(&call, "code", a{at});')
+        elif form == "out":
+            parameters.append(f"{C_TYPES[argument[2]]} *a{at}")
+            lines.append(f"sim_expect(&call, a{at} != NULL);")
+        else:
+            parameters.append(f"void *a{at}")
+            lines.append(f"sim_expect(&call, a{at} == NULL);")
+    return parameters, lines
+
+
+def _role_results(plan: Plan, function: Function, arguments: Any) -> list[str]:
+    lines = []
+    role = plan.roles.index(function.role)
+    code = next((f"a{at}" for at, argument in enumerate(arguments) if argument[0] == "param"), "0")
+    for at, argument in enumerate(arguments):
+        if argument[0] == "out":
+            is_version = function.call == "version"
+            value = _version_number(plan, function.role) if is_version else _words(function.call, role, code)
+            lines.append(f"if (!call.kind) *a{at} = {value};")
+    return lines
+
+
+def _words(call: str, role: int, code: str) -> str:
+    if call == "text":
+        return f"sim_role_kind_text({role}, {code}, kind_texts)"
+    return f"sim_role_kind_name({role}, {code})"
+
+
+def _version_number(plan: Plan, role: str) -> int:
+    """The number that a library of this version answers, which the role's digits decode."""
+    digits = plan.description["libraries"][role]["digits"]
+    return sum(part * digit for part, digit in zip(plan.versions[role], digits, strict=False))
