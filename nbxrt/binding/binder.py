@@ -5,7 +5,7 @@ import threading
 
 from nbxrt import errors
 from nbxrt.binding import generating, policies
-from nbxrt.binding.layout import as_tuple, structure
+from nbxrt.binding.layout import as_tuple, member, structure
 from nbxrt.binding.library import Library, applies, open_library, said_range
 
 TYPE_CHECKING = False
@@ -232,7 +232,7 @@ class Binder:
         kind = structure(name, room, fields)
         template = kind()
         for field, value in constants.items():
-            setattr(template, field, value)
+            setattr(template, member(field), value)
         return kind, bytes(template)
 
     # what the generated functions use

@@ -6,7 +6,7 @@ The forms are those that catalogue/compiling.py lists.
 import ctypes
 
 from nbxrt.binding import arguments as accept
-from nbxrt.binding.layout import C_TYPES, CELL_TYPES
+from nbxrt.binding.layout import C_TYPES, CELL_TYPES, member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ def _pci(source: "Source", argument: "tuple[Any, ...]") -> None:
 def _struct_in(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = _structure_cell(source, argument[1])
     for field, parameter in argument[2]:
-        source.before.append(f"_c{number}.{field} = {source.names[parameter]}")
+        source.before.append(f"_c{number}.{member(field)} = {source.names[parameter]}")
     _address_of(source, number)
 
 
 def _struct_value(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = _structure_cell(source, argument[1])
     for field, parameter in argument[2]:
-        source.before.append(f"_c{number}.{field} = {source.names[parameter]}")
+        source.before.append(f"_c{number}.{member(field)} = {source.names[parameter]}")
     source.call.append(f"_c{number}")
     source.types.append(source.cells[int(number)])
 
@@ -137,7 +137,7 @@ def _struct_out(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = _structure_cell(source, argument[1])
     _address_of(source, number)
     for result, field in argument[2]:
-        source.results[result] = f"_c{number}.{field}"
+        source.results[result] = f"_c{number}.{member(field)}"
 
 
 def _struct_whole(source: "Source", argument: "tuple[Any, ...]") -> None:
@@ -161,7 +161,7 @@ def _rows(source: "Source", argument: "tuple[Any, ...]") -> None:
     source.globals["_row"] = kind
     source.call.append("_array")
     source.types.append(ctypes.c_void_p)
-    fields = ", ".join(f"_entry.{field}" for field in argument[3])
+    fields = ", ".join(f"_entry.{member(field)}" for field in argument[3])
     source.rows = (argument[2], f"[({fields}) for _entry in _array[:_count]]")
 
 

@@ -45,13 +45,18 @@ def structure(name: str, nbytes: int, fields: "Mapping[str, tuple[Any, ...]]") -
     The natural layout is used where it gives these offsets, because a structure passed by value travels by its fields'
     alignment; otherwise the gaps are filled and the structure packed.
     """
-    ordered = sorted(fields.items(), key=lambda item: item[1][0])
+    ordered = sorted(((member(name), spec) for name, spec in fields.items()), key=lambda item: item[1][0])
     members = [(field, _field_type(spec)) for field, spec in ordered]
     natural = type(name, (ctypes.Structure,), {"_fields_": members or [("opaque", ctypes.c_char * nbytes)]})
     offsets_agree = all(getattr(natural, field).offset == spec[0] for field, spec in ordered)
     if ctypes.sizeof(natural) == nbytes and offsets_agree:
         return natural
     return type(name, (ctypes.Structure,), {"_pack_": 1, "_layout_": "ms", "_fields_": _with_gaps(ordered, nbytes)})
+
+
+def member(field: str) -> str:
+    """The attribute of a field, which a vendor may have named by a keyword of Python."""
+    return f"{field}_"
 
 
 def _field_type(spec: "tuple[Any, ...]") -> "Any":

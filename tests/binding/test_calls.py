@@ -249,6 +249,20 @@ class TestStructures:
 
         assert rt.pointer_attributes(0x4000) == ("device", 1, 0x4000, 0)
 
+    def test_a_field_may_be_named_by_a_keyword_of_the_language(self, toy: Any) -> None:
+        c = """
+            struct place { int from; int in; };
+            int granularity(size_t *out, const struct place *p) { *out = p->from * 100 + p->in; return 0; }
+        """
+        args = [{"out": "nbytes"}, {"struct": "place", "by_pointer": {"in": "device"}}]
+        rt = toy(
+            c,
+            operations={"mem_granularity": {"call": "granularity", "args": args, "library": "runtime"}},
+            structs={"place": {"bytes": 8, "fields": {"from": [0, "int"], "in": [4, "int"]}, "constants": {"from": 3}}},
+        )
+
+        assert rt.mem_granularity(1) == 301
+
     def test_a_list_of_rows_is_asked_for_again_with_more_room(self, toy: Any) -> None:
         c = """
             struct row { unsigned pid; unsigned long long used; };

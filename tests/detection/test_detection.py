@@ -101,6 +101,12 @@ class TestChoice:
         with pytest.raises(nbxrt.NoDeviceError, match="no card of PCI vendor 0x10de"):
             nbxrt.gpu_backend(require_device=True)
 
+    def test_open_takes_host_memory_where_a_toolkit_has_no_card(self, box: Box) -> None:
+        box.runtime("cuda")
+
+        assert nbxrt.open().name == "host"
+        assert nbxrt.gpu_backend() == "cuda"
+
     def test_nothing_usable_is_an_error_with_the_whole_report(self, box: Box) -> None:
         with pytest.raises(nbxrt.BackendNotFoundError) as caught:
             nbxrt.gpu_backend()
