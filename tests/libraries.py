@@ -39,7 +39,9 @@ def make_library(
         subprocess.run(command, input=source, text=True, check=True, capture_output=True)
         fresh.replace(built)
     path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(built, path)
+    beside = path.with_name(f"{path.name}.new")  # a file that a process has mapped must not be written over
+    shutil.copyfile(built, beside)
+    beside.replace(path)
     return path
 
 

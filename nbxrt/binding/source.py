@@ -60,7 +60,7 @@ def show_sources() -> None:
     """
     linecache = sys.modules.get("linecache")
     if linecache is not None:
-        for file, text in _SOURCES.items():
+        for file, text in _SOURCES.copy().items():  # another thread may be making a function
             linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
 
 

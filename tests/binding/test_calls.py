@@ -656,6 +656,33 @@ class TestThreads:
 
         assert wrong == []
 
+    def test_threads_may_use_operations_for_the_first_time_at_once(self, toy: Any) -> None:
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)  # the race shows with short turns only
+        faults: list[BaseException] = []
+
+        def first_uses(rt: nbxrt.Runtime) -> None:
+            try:
+                for name in rt.contract["operations"]:
+                    getattr(rt, name)
+            except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
+                faults.append(error)
+
+        opened = toy()
+        try:
+            for number in range(10):
+                fresh = nbxrt.Runtime({**opened.description, "name": f"toy{number}"}, opened.contract)
+                fresh._binder._libraries.update(opened._binder._libraries)
+                threads = [threading.Thread(target=first_uses, args=(fresh,)) for _ in range(8)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+
+        assert faults == []
+
     def test_a_finalizer_may_make_the_same_call_in_between(self, toy: Any) -> None:
         c = "int echo(void **out, size_t n) { *out = (void *)(n << 12); return 0; }"
         rt = toy(c, operations={"malloc": "echo"})

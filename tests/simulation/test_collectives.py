@@ -165,9 +165,10 @@ def test_one_thread_joins_for_all_ranks_in_a_group(simulate: Callable[..., Simul
 
 
 def test_a_rank_that_leaves_breaks_the_others(ranks: Any) -> None:
-    left = threading.Event()
+    left, joined = threading.Event(), threading.Barrier(3)
 
     def work(own: Rank) -> int:
+        joined.wait()
         if own.rank == 0:
             own.runtime.comm_abort(own.communicator)
             left.set()
