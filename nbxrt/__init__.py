@@ -45,6 +45,15 @@ if TYPE_CHECKING:
     from nbxrt.errors import OutOfMemoryError as OutOfMemoryError
     from nbxrt.errors import SymbolNotFoundError as SymbolNotFoundError
     from nbxrt.errors import UntestedVersionError as UntestedVersionError
+    from nbxrt.placement import DeviceChoice as DeviceChoice
+    from nbxrt.placement import most_free_device as most_free_device
+    from nbxrt.placement import most_free_device_report as most_free_device_report
+    from nbxrt.processlist import DeviceProcess as DeviceProcess
+    from nbxrt.processlist import DeviceProcesses as DeviceProcesses
+    from nbxrt.processlist import ProcessMemory as ProcessMemory
+    from nbxrt.processlist import process_memory as process_memory
+    from nbxrt.processlist import process_memory_report as process_memory_report
+    from nbxrt.processlist import processes as processes
     from nbxrt.runtime import Runtime as Runtime
     from nbxrt.runtime import open as open
     from nbxrt.runtime import use as use
@@ -82,6 +91,15 @@ _HOMES = {
         "SymbolNotFoundError",
         "UntestedVersionError",
     ),
+    "nbxrt.placement": ("DeviceChoice", "most_free_device", "most_free_device_report"),
+    "nbxrt.processlist": (
+        "DeviceProcess",
+        "DeviceProcesses",
+        "ProcessMemory",
+        "process_memory",
+        "process_memory_report",
+        "processes",
+    ),
     "nbxrt.runtime": ("Runtime", "open", "use"),
     "nbxrt.tracing": ("trace",),
 }
@@ -97,6 +115,12 @@ def __getattr__(name: str) -> "Any":
     value = getattr(__import__(home, fromlist=[name]), name)
     globals()[name] = value
     return value
+
+
+def load_for_finalizers() -> None:
+    """Load the names that finalizers call, while importing is still possible: a backend that is open calls this."""
+    for name in _HOMES["nbxrt.detection"] + _HOMES["nbxrt.device"]:
+        __getattr__(name)
 
 
 def __dir__() -> "list[str]":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from nbxrt import descriptions
 
 if TYPE_CHECKING:
+    import os
     from pathlib import Path
 
     from nbxrt.catalogue.diagnostics import Diagnostic
@@ -15,18 +15,13 @@ if TYPE_CHECKING:
 
 
 def describe(name: str | os.PathLike[str]) -> Backend:
-    """The description of a backend, by name or by the path of its file.
+    """The description of a backend with all that it extends, by name or by the path of its file.
 
     Raises: BackendNotFoundError for an unknown name; DescriptionError with every fault of the file.
     """
-    from nbxrt.catalogue import loading, sources
+    from nbxrt.catalogue import loading
 
-    if descriptions.is_path(name):
-        return loading.backend(loading.explicit(os.path.abspath(os.fspath(name))))
-    found = sources.find()
-    if name not in found.sources:
-        raise descriptions.unknown(str(name))
-    return loading.backend(found.select(str(name)))
+    return loading.backend(*descriptions.source(name))
 
 
 def validate(path: str | os.PathLike[str]) -> tuple[Diagnostic, ...]:

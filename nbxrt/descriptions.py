@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from nbxrt.catalogue.sources import Found, Source
+
     Description = Mapping[str, Any]
 
 #: Files and folders of backend files, separated as PATH is.
@@ -57,21 +59,28 @@ def find(name: "str | os.PathLike[str]") -> "tuple[Any, Callable[[], Description
     Raises: BackendNotFoundError, with the known names and the nearest; DescriptionError for an unusable user's file.
     """
     if is_path(name):
-        path = os.path.abspath(os.fspath(name))
-        return ("file", path, _stamp(path)), lambda: from_file(path)
+        description = _from_file(os.path.abspath(os.fspath(name)))
+        return _key(description), lambda: description
     users, unusable = _users_files()
-    if name in unusable:
-        raise unusable[name]
-    if name in users:
-        path = users[name]["file"]
-        return ("file", path, _stamp(path)), lambda: users[name]
-    if name in INDEX:
+    if name not in users and name not in unusable and name in INDEX:
         return ("built in", name), lambda: built_in(str(name))
-    raise unknown(str(name))
+    if name not in users and name not in unusable:
+        users, unusable = _packages_files()
+    if name in unusable:
+        raise errors.again(unusable[name])
+    if name not in users:
+        raise unknown(str(name))
+    return _key(users[name]), lambda: users[name]
+
+
+def _key(description: "Description") -> "tuple[Any, ...]":
+    """An edited file is read anew, and so is one whose base was edited."""
+    layers = description["layers"] or (description["file"],)
+    return ("file", description["file"], tuple(map(_stamp, layers)))
 
 
 def _stamp(path: str) -> "tuple[int, int]":
-    """What changes when a file does: an edited file is read anew."""
+    """What changes when a file does."""
     try:
         status = os.stat(path)
     except OSError:
@@ -87,6 +96,56 @@ def load(name: "str | os.PathLike[str]") -> "Description":
     return find(name)[1]()
 
 
+def demand_trust(description: "Description") -> None:
+    """Refuse a description that somebody else may change: the files that the user named for it, bases included.
+
+    What nbxrt and installed packages bring is as trusted as their code. Raises: DescriptionError.
+    """
+    layers = description.get("layers", ())
+    if layers:
+        from nbxrt.catalogue import trust
+
+        trust.demand(layers)
+
+
+def triton(name: str) -> "tuple[tuple[str, ...], str | None] | None":
+    """Triton's registry keys of a backend and its target name; None when Triton or nbxrt does not know it by name.
+
+    Metadata of packages is not read for it: what a package offers has been asked for already when it is in force.
+    """
+    row = overview().get(name)
+    if row is not None:
+        return row[3]  # type: ignore[no-any-return]
+    offered = _offered[0].get(name) if _offered is not None else None
+    return offered["triton"] if offered is not None else None
+
+
+def is_known(name: str) -> bool:
+    """Whether `find` knows the name; what packages offer is asked last."""
+    return name in overview() or any(name in each for each in _packages_files())
+
+
+def with_packages() -> "list[str]":
+    """Every name, those that only an installed package offers last; reads the metadata of all packages."""
+    return list(dict.fromkeys((*names(), *(name for each in _packages_files() for name in each))))
+
+
+def source(name: "str | os.PathLike[str]") -> "tuple[Source, Found]":
+    """The file of a backend, and all files among which names are looked up.
+
+    Raises: BackendNotFoundError, DescriptionError for an unusable file.
+    """
+    from nbxrt.catalogue import loading, packages, sources
+
+    if is_path(name):
+        return loading.selected(os.path.abspath(os.fspath(name)))
+    found = sources.find()
+    chosen = found.sources.get(str(name)) or packages.sources().get(str(name))
+    if chosen is None:
+        raise unknown(str(name))
+    return chosen.usable(), found
+
+
 def built_in(name: str) -> "Description":
     """A built-in backend's description, from its compiled module."""
     module = __import__(f"nbxrt.compiled.{name}", fromlist=["DESCRIPTION"])
@@ -94,19 +153,9 @@ def built_in(name: str) -> "Description":
     return description
 
 
-def from_file(path: str) -> "Description":
-    """A user's file, validated and compiled.
-
-    Raises: DescriptionError with every fault; FileNotFoundError.
-    """
-    from nbxrt.catalogue import loading
-
-    return loading.compiled(path, contract())
-
-
 def unknown(name: str, said: str = "") -> errors.BackendNotFoundError:
     """The error for a name that no backend has; `said` is how the user gave it."""
-    known = names()
+    known = with_packages()
     close = errors.nearest(name, known)
     return errors.BackendNotFoundError(
         f"{said or f'`{name}`'} is not a known backend: {', '.join(known)}",
@@ -118,16 +167,62 @@ def unknown(name: str, said: str = "") -> errors.BackendNotFoundError:
 #: What was read of NBXRT_BACKEND_PATH: its value with the files' stamps, descriptions and errors by name.
 _read: "tuple[Any, dict[str, Description], dict[str, errors.DescriptionError]]" = (None, {}, {})
 
+#: What was read of files given by path: the stamps of all that decided, and the description.
+_given: "dict[str, tuple[Any, Description]]" = {}
+
+#: What installed packages offer, as `_read`; the installed packages of a process are those it started with.
+_offered: "tuple[dict[str, Description], dict[str, errors.DescriptionError]] | None" = None
+
+
+def _path_stamp() -> "tuple[Any, ...]":
+    """The value of NBXRT_BACKEND_PATH and what changes when a file named in it does; () when it is not set."""
+    value = os.environ.get(PATH_VARIABLE, "").strip()
+    if not value:
+        return ()
+    from nbxrt.catalogue import loading
+
+    return (value, loading.stamp(value))
+
 
 def _users_files() -> "tuple[dict[str, Description], dict[str, errors.DescriptionError]]":
     """Descriptions in NBXRT_BACKEND_PATH, and errors of unusable ones, by name; read anew when a file has changed."""
     global _read  # noqa: PLW0603  # replaced whole
-    value = os.environ.get(PATH_VARIABLE, "").strip()
-    if not value:
+    stamp = _path_stamp()
+    if not stamp:
         return {}, {}
-    from nbxrt.catalogue import loading
-
-    stamp = (value, loading.stamp(value))
     if _read[0] != stamp:
+        from nbxrt.catalogue import loading
+
         _read = (stamp, *loading.on_path(contract()))
     return _read[1], _read[2]
+
+
+def _from_file(path: str) -> "Description":
+    """The description in a user's file, validated and compiled; read anew when it or what it extends has changed.
+
+    Raises: DescriptionError with every fault.
+    """
+    known = _given.get(path)
+    if known is not None and known[0] == (_path_stamp(), tuple(map(_stamp, known[1]["layers"]))):
+        return known[1]
+    from nbxrt.catalogue import loading
+
+    description = loading.given(path, contract())
+    _given[path] = ((_path_stamp(), tuple(map(_stamp, description["layers"]))), description)
+    return description
+
+
+def _packages_files() -> "tuple[dict[str, Description], dict[str, errors.DescriptionError]]":
+    """Descriptions that only installed packages offer, and errors of unusable ones, by name."""
+    global _offered  # noqa: PLW0603  # replaced whole
+    if _offered is None:
+        from nbxrt.catalogue import loading
+
+        _offered = loading.of_packages(contract())
+    return _offered
+
+
+def forget() -> None:
+    """Forget what installed packages offer, so that it is asked anew."""
+    global _offered  # noqa: PLW0603
+    _offered = None

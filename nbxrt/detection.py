@@ -1,36 +1,38 @@
 """Which backends this process can use: a report, the name of the best GPU backend, and its runtime.
 
-Two levels, each with its own word: the *library* loads, and a *device* is there.
+Three levels, each with its own word: the *library* loads, a *device* is there, and it is *usable*.
 The operating system is asked for devices first, the vendor's runtime only when that cannot tell, so that naming a
-backend touches no driver and a later fork is safe.
+backend touches no driver and a later fork is safe. Whether a device is usable only using it tells: that is asked for
+explicitly, and done in a child process.
 """
 
 import os
 
 from nbxrt import descriptions, errors, presence, runtime, tritonpin
 from nbxrt.binding.machine import Machine
+from nbxrt.memory.primitives import DeviceMemory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from nbxrt.memory.primitives import DeviceMemory
 
 #: The variable that forces a backend.
 FORCE = "NBX_GPU_BACKEND"
 
 
 class BackendReport:
-    """What was found of one backend. `library` and `device` are `yes`, `no`, `broken` or `unknown`, with reasons.
+    """What was found of one backend: `library`, `device` and `usable` are `yes`, `no` or `unknown`, with reasons.
 
-    `count` is the number of devices where the runtime was asked, else None. `candidates` lists every place where the
-    runtime library was looked for; `error` is what opening the backend raised, or None.
+    `library` may also be `broken`; `usable` is `unknown` where it was not asked for. `count` is the number of devices
+    where the runtime was asked, else None. `candidates` lists every place where the runtime library was looked for;
+    `error` is what opening the backend raised, or None.
     """
 
     __slots__ = (
         "candidates", "count", "device", "device_reason", "error", "kind", "library", "library_reason", "name", "path",
-        "seen", "title",
+        "seen", "title", "usable", "usable_reason",
     )  # fmt: skip
 
     def __init__(self, name: str, title: str, kind: str) -> None:
@@ -42,19 +44,24 @@ class BackendReport:
         self.path = ""
         self.device = "no"
         self.device_reason = ""
+        self.usable = "unknown"
+        self.usable_reason = "not asked"
         self.count: int | None = None
         self.seen = False  # the operating system shows a card
         self.candidates: list[Any] = []
         self.error: errors.NbxrtError | None = None
 
     def __repr__(self) -> str:
+        used = "" if self.usable_reason == "not asked" else f", usable {self.usable} ({self.usable_reason})"
         return (
-            f"{self.name}: library {self.library} ({self.library_reason}), device {self.device} ({self.device_reason})"
+            f"{self.name}: library {self.library} ({self.library_reason}), "
+            f"device {self.device} ({self.device_reason}){used}"
         )
 
     @property
     def has_device(self) -> bool:
-        return self.library == "yes" and self.device == "yes"
+        """Whether the library loads and a device is there that was not found unusable."""
+        return self.library == "yes" and self.device == "yes" and self.usable != "no"
 
 
 class Detection:
@@ -77,7 +84,7 @@ class Detection:
 
     @property
     def usable(self) -> "tuple[BackendReport, ...]":
-        """The GPU backends whose library loads and whose device is there."""
+        """The GPU backends whose library loads and whose device is there, less those that were found unusable."""
         return tuple(backend for backend in self.backends if backend.kind == "gpu" and backend.has_device)
 
     def is_available(self) -> bool:
@@ -89,11 +96,19 @@ class Detection:
 _last: "tuple[list[str], Detection] | None" = None
 
 
-def detect() -> Detection:
+def detect(*, usable: bool = False) -> Detection:
     """What this process can use, backend by backend. Never raises.
 
-    A report in which a device was found is kept until `reset()`; one without is made anew each time.
+    No process is started, and no function of a vendor is called but where the operating system cannot tell whether a
+    device is there. With `usable`, a child process for each backend uses a device: it may take seconds, and a runtime
+    that aborts costs only its own answer.
+    A report in which a device was found is kept until `reset()`; one without is made anew each time, and so is one
+    with `usable`.
     """
+    return _detect_by_use() if usable else _detect_by_looking()
+
+
+def _detect_by_looking() -> Detection:
     global _last  # noqa: PLW0603
     with runtime._lock:  # noqa: SLF001
         names = descriptions.names()
@@ -104,13 +119,31 @@ def detect() -> Detection:
         return found
 
 
+def _detect_by_use() -> Detection:
+    """What `detect` finds, where the runtimes are asked in child processes alone."""
+    from nbxrt import usability
+
+    with runtime._lock:  # noqa: SLF001
+        reports = tuple(_report(name, ask=False) for name in descriptions.names())
+    for report in reports:
+        if report.library != "yes" or report.device == "no":
+            report.usable = "no"
+            report.usable_reason = report.library_reason if report.library != "yes" else report.device_reason
+            continue
+        found = usability.ask(report.name)
+        report.usable, report.usable_reason, report.count = found.usable, found.reason, found.count
+        if found.count is not None:
+            report.device = "yes" if found.count else "no"
+    return Detection(reports)
+
+
 def _report(name: str, *, ask: bool = True) -> BackendReport:
     """One backend's report; with `ask`, the runtime counts the devices where the system cannot tell."""
     try:
         description = descriptions.load(name)
     except errors.NbxrtError as error:
         report = BackendReport(name, name, "gpu")
-        report.library, report.library_reason, report.error = "broken", error.message, error
+        report.library, report.library_reason, report.error = "broken", error.summary, error
         return report
     report = BackendReport(name, description["title"], description["kind"])
     machine = Machine()
@@ -132,6 +165,9 @@ def _look_for_device(report: BackendReport, description: "Mapping[str, Any]", ma
     if there and hiding:
         said = ", ".join(f"{variable}={machine.environ[variable]!r}" for variable in hiding)
         report.device, report.device_reason = "unknown", f"{report.device_reason}; {said} may hide it"
+    forbidden = presence.forbidden(description, machine) if there else []
+    if forbidden:
+        report.device, report.device_reason = "unknown", "; ".join([report.device_reason, *forbidden])
 
 
 def _look_for_library(report: BackendReport) -> None:
@@ -144,7 +180,7 @@ def _look_for_library(report: BackendReport) -> None:
         missing = type(error) is errors.LibraryNotFoundError
         absent = missing or isinstance(error, errors.CapabilityError)  # a file that does not offer enough to be opened
         report.library = "no" if absent else "broken"
-        report.library_reason = "not found" if missing else error.message.split("\n", 1)[0]
+        report.library_reason = "not found" if missing else error.summary
         return
     report.library, report.path, report.candidates = "yes", library.path, library.candidates
     report.library_reason = library.path
@@ -154,11 +190,21 @@ def _ask_runtime(report: BackendReport) -> None:
     try:
         report.count = runtime.opened(report.name).device_count()
     except errors.NbxrtError as error:
-        report.device, report.device_reason, report.error = "no", error.message.split("\n", 1)[0], error
+        report.device, report.device_reason, report.error = "no", error.summary, error
         return
-    hidden = f" ({report.device_reason})" if "may hide" in report.device_reason else ""
+    seen = f" ({report.device_reason})" if report.seen else ""
     report.device = "yes" if report.count else "no"
-    report.device_reason = f"the runtime counts {report.count}{hidden}"
+    report.device_reason = f"the runtime counts {report.count}{seen}"
+    why = _why_none(report.name) if not report.count else None
+    if why is not None:
+        report.device_reason, report.error = f"{report.device_reason}: {why.summary}", why
+
+
+def _why_none(name: str) -> "errors.NbxrtError | None":
+    try:
+        return runtime.opened(name).why_no_device()
+    except errors.NbxrtError as error:
+        return error
 
 
 def forced_name() -> str:
@@ -169,7 +215,7 @@ def forced_name() -> str:
 def _forced() -> str:
     """The forced backend, known to exist."""
     name = forced_name()
-    if name and name not in descriptions.names():
+    if name and not descriptions.is_known(name):
         raise descriptions.unknown(name, f"{FORCE}={os.environ[FORCE]!r}")
     return name
 
@@ -241,6 +287,11 @@ def _warn_of_broken(reports: "list[BackendReport]") -> None:
 
 
 def _require_device(name: str) -> None:
+    in_force = runtime.in_force()
+    if in_force is not None and in_force.name == name:  # it may have been opened by its file's path
+        if not in_force.device_count():
+            raise errors.NoDeviceError(f"{in_force.title} has no device here: it counts 0", backend=name)
+        return
     report = _report(name)
     if not report.has_device:
         reason = report.device_reason if report.library == "yes" else report.library_reason
@@ -289,8 +340,6 @@ def backend_table() -> "Mapping[str, Any]":
 
 def device_memory() -> "DeviceMemory":
     """The memory primitives of the runtime in force; made per call, so that a substituted runtime is seen at once."""
-    from nbxrt.memory.primitives import DeviceMemory
-
     return DeviceMemory(gpu_runtime())
 
 

@@ -6,7 +6,6 @@ because the vendor's current device is. `NBXRT_CHECK_DEVICE=1` asks the runtime 
 
 import os
 import sys
-import threading
 
 from nbxrt import errors, runtime
 from nbxrt.compiled import INDEX
@@ -15,13 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_cache: "Any" = threading.local()
 _distrustful = os.environ.get("NBXRT_CHECK_DEVICE") == "1"
 
 
 def invalidate_current_device_cache() -> None:
     """Forget this thread's current device, so that the next use sets it: for code that switches behind nbxrt."""
-    _cache.index = None
+    for opened in runtime.all_open():
+        opened.current.index = None
 
 
 def set_device(target: "Any") -> None:
@@ -29,12 +28,20 @@ def set_device(target: "Any") -> None:
 
     Raises: TypeError for anything else; DeviceIndexError; DeviceError.
     """
+    ensure_triton_device(index_of(target, "set_device"))
+
+
+def index_of(target: "Any", what: str) -> int:
+    """The index of a device that a caller has given; `what` is the function that takes it.
+
+    Raises: TypeError.
+    """
     index = getattr(target, "_device_idx", target)
     if isinstance(index, bool) or not hasattr(type(index), "__index__"):
         raise errors.ArgumentTypeError(
-            f"set_device takes an index, a device, or what has `_device_idx`, not {type(target).__name__} {target!r}"
+            f"{what} takes an index, a device, or what has `_device_idx`, not {type(target).__name__} {target!r}"
         )
-    ensure_triton_device(index.__index__())
+    return int(index.__index__())
 
 
 def ensure_triton_device(index: int) -> None:
@@ -44,19 +51,23 @@ def ensure_triton_device(index: int) -> None:
     Raises: DeviceIndexError, DeviceError.
     """
     in_force = runtime.in_force()
-    cached = getattr(_cache, "index", None) == index and index.__class__ is int and _cache.runtime is in_force
-    if cached and (not _distrustful or (in_force is not None and in_force.get_device() == index)):
-        return
-    from nbxrt.detection import gpu_runtime
+    if in_force is None or not _is_usable(in_force):
+        from nbxrt.detection import gpu_runtime
 
-    invalidate_current_device_cache()
-    in_force = gpu_runtime()
+        in_force = gpu_runtime()
+    cached = index.__class__ is int and getattr(in_force.current, "index", None) == index
+    if cached and (not _distrustful or in_force.get_device() == index):
+        return
     in_force.set_device(index)
     driver = _active_triton_driver()
     if driver is not None:
         driver.set_current_device(index)
-    _cache.runtime = in_force
-    _cache.index = index
+    in_force.current.index = index
+
+
+def _is_usable(in_force: "runtime.Runtime") -> bool:
+    """Whether the runtime in force is the one that engines mean: a GPU's, or one that was asked for by name."""
+    return in_force.kind == "gpu" or runtime.chosen_by_name()
 
 
 def _active_triton_driver() -> "Any":
@@ -84,5 +95,5 @@ def _resolved(placement: "Any") -> str:
 
     try:
         return gpu_backend()
-    except errors.NbxrtError:
+    except Exception:  # noqa: BLE001  # also a warning that the user made an error
         return str(placement)

@@ -20,7 +20,7 @@ NbxrtError (RuntimeError)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from nbxrt.catalogue.diagnostics import Diagnostic
@@ -42,6 +42,11 @@ class NbxrtError(RuntimeError):
 
     def __str__(self) -> str:
         return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+    @property
+    def summary(self) -> str:
+        """What it says, without its details: the first line."""
+        return self.message.split("\n", 1)[0]
 
     def __reduce__(self) -> "tuple[Any, ...]":
         return _revive, (type(self), self.args, self.__dict__)
@@ -128,12 +133,13 @@ class DeviceError(NbxrtError):
     """A call into the vendor's library failed.
 
     `operation`, `symbol` and `library` say which call; `code`, `name` and `text` are the library's own words for the
-    status, `kind` is the contract's (`schema/operations.yaml`, `errors`) or empty; `device` is the thread's current
-    one, or -1 when it could not be asked. `sticky` is true when the context is lost and only a new process helps.
+    status, `explanation` the backend file's or empty, `kind` the contract's (`schema/operations.yaml`, `errors`) or
+    empty; `device` is the thread's current one, or -1 when it could not be asked. `sticky` is true when the context is
+    lost and only a new process helps.
     """
 
     reference = "device"
-    operation = symbol = library = name = text = kind = ""
+    operation = symbol = library = name = text = explanation = kind = ""
     code: "int | None" = None
     device = -1
     sticky = False
@@ -155,6 +161,20 @@ class OutOfMemoryError(DeviceError, MemoryError):
     """There is not enough memory for the request."""
 
     reference = "out-of-memory"
+
+
+def place(description: "Mapping[str, Any]", line: "int | str") -> str:
+    """Where a description says something: a line of its own file, or `FILE:LINE` of one that it extends."""
+    if isinstance(line, str):
+        return line
+    return f"{description['file']}:{line}" if line else str(description["file"])
+
+
+def again(error: NbxrtError) -> NbxrtError:
+    """The same error as a new object, to raise one that is kept: the old one's traceback would grow."""
+    fresh = _revive(type(error), error.args, dict(error.__dict__))
+    fresh.__cause__ = error.__cause__
+    return fresh
 
 
 def nearest(word: str, known: "Sequence[str]") -> str:

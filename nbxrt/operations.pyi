@@ -953,7 +953,7 @@ class Operations:
         self,
         monitor: SupportsIndex,
     ) -> list[tuple[int, int]]:
-        """The processes that compute on the device, with the bytes attributed to each.
+        """The processes that compute on the device, with the bytes attributed to each; 2**64-1 where the library has no number.
 
         Gives: processes.
         Errors to expect: not_supported, not_permitted, insufficient_size.

@@ -24,7 +24,7 @@ def device_there(description: "Mapping[str, Any]", machine: "Machine") -> "Answe
     rule = description["presence"].get(machine.system)
     if rule is None:
         return None, "only the runtime can tell"
-    pci, nodes, ask = rule
+    pci, nodes, ask, _hint = rule
     for node in ask:
         if found := _existing(node, machine):
             return None, f"{found} is there, behind which only the runtime can tell"
@@ -38,6 +38,25 @@ def device_there(description: "Mapping[str, Any]", machine: "Machine") -> "Answe
             return True, ", ".join(filter(None, (why, f"{found} is there")))
     missing = f"no {' or '.join(nodes)}"
     return False, f"{why}, but {missing}: its kernel driver is not loaded or not passed in" if card else missing
+
+
+def forbidden(description: "Mapping[str, Any]", machine: "Machine") -> "list[str]":
+    """Device nodes that are there and that this process may not read and write, each with its owner and our groups."""
+    rule = description["presence"].get(machine.system)
+    found = [_existing(node, machine) for node in (rule[1] if rule else ())]
+    return [_refusal(node) for node in found if node and not os.access(node, os.R_OK | os.W_OK)]
+
+
+def _refusal(node: str) -> str:
+    try:
+        status = os.stat(node)
+        ours = ", ".join(map(str, sorted({os.getegid(), *os.getgroups()})))
+    except (OSError, AttributeError):  # it has gone, or this system has no groups of that kind
+        return f"{node} is there, and this process may not read and write it"
+    return (
+        f"{node} is there, and this process may not read and write it: its mode is {status.st_mode & 0o777:04o}, "
+        f"its group is {status.st_gid}, and this process is of the groups {ours}"
+    )
 
 
 def _existing(pattern: str, machine: "Machine") -> str:

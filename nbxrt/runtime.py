@@ -7,6 +7,7 @@ import threading
 
 from nbxrt import errors
 from nbxrt.binding.binder import Binder
+from nbxrt.binding.cshape import adapter  # not at first use: finalizers call by symbol
 from nbxrt.binding.machine import Machine
 
 TYPE_CHECKING = False
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from nbxrt.operations import Operations
 else:
     Operations = object
+
+#: A mapping that cannot be written, without importing `types` for its name: finalizers read the table.
+_ReadOnly: "Any" = type(type.__dict__)
 
 #: A C-shaped adapter of an operation is the runtime's attribute of this prefix and the operation's name.
 C_PREFIX = "c_"
@@ -42,6 +46,9 @@ class Runtime(Operations):
         self.contract = contract
         self._binder = Binder(description, contract, machine or Machine())
         self._trace: Any = None
+        self._table: Mapping[str, Any] | None = None
+        #: This thread's current device as far as nbxrt knows (`index`); a switch forgets it, device.py keeps it.
+        self.current = self._binder.current
 
     def _open(self) -> None:
         """Load the runtime library and see that every required operation can be bound.
@@ -57,18 +64,21 @@ class Runtime(Operations):
         return f"<nbxrt.Runtime {self.name}: {self.title}>"
 
     def __getattr__(self, name: str) -> "Any":
+        if name.startswith("_") or name in ("contract", "description", "name"):  # not set yet, or no such thing
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name in self.contract["operations"]:
-            function = self._keep(name, self._operation(name))
+            function = self._operation(name)
+            if not hasattr(function, "refuses"):  # what is missing today may be there tomorrow
+                self._keep(name, function)
             releasing = self.contract["operations"][name]["released_by"]
             if releasing is not None:  # bound now: nothing may have to be made on a finalizer's path
                 getattr(self, releasing)
             return function
         if name.startswith(C_PREFIX) and name[len(C_PREFIX) :] in self.contract["operations"]:
             return self._keep(name, self._c_adapter(name[len(C_PREFIX) :]))
-        if not name.startswith("_"):
-            for operation in self.contract["operations"]:
-                if name in self._binder.symbols(operation):
-                    return self._keep(name, self._binder.vendor_function(operation, name))
+        for operation in self.contract["operations"]:
+            if name in self._binder.symbols(operation):
+                return self._keep(name, self._vendor_function(operation, name))
         raise AttributeError(f"{self!r} has no operation and no vendor function `{name}`")
 
     def __dir__(self) -> "list[str]":
@@ -103,9 +113,14 @@ class Runtime(Operations):
         start_first.__doc__ = function.__doc__
         return start_first
 
-    def _c_adapter(self, operation: str) -> "Callable[..., Any]":
-        from nbxrt.binding.cshape import adapter  # only those who call by symbol need it
+    def _vendor_function(self, operation: str, symbol: str) -> "Any":
+        """The vendor's own function; a missing one is a missing attribute, as of a library of ctypes."""
+        try:
+            return self._binder.vendor_function(operation, symbol)
+        except (errors.CapabilityError, errors.LibraryNotFoundError) as error:
+            raise AttributeError(str(error)) from error
 
+    def _c_adapter(self, operation: str) -> "Callable[..., Any]":
         return adapter(self._binder, operation, getattr(self, operation))
 
     # what people ask of a runtime
@@ -140,6 +155,10 @@ class Runtime(Operations):
         """The version of a role's library, (12, 9); () when it cannot be known."""
         return self._binder.library(role).version
 
+    def why_no_device(self) -> "errors.DeviceError | None":
+        """The error behind a count of 0 devices; None where there are some, or the library does not say why not."""
+        return self._binder.why_no_device()
+
     def error_name(self, code: int, library: str = "runtime") -> str:
         """The vendor's name of a status code; empty when the library does not say."""
         return self._binder.library(library).error_name(code)
@@ -150,12 +169,13 @@ class Runtime(Operations):
 
     def table(self) -> "Mapping[str, Any]":
         """Read-only: operation to the attribute that is its C function, and the three lists of library names."""
-        from types import MappingProxyType
-
+        if self._table is not None:
+            return self._table
         rows: dict[str, Any] = {name: self._c_name(name) for name in self.contract["operations"]}
         for key, role in (("rt_libs", "runtime"), ("driver_libs", "driver"), ("management_libs", "management")):
             rows[key] = tuple(self._binder.library_names(role))
-        return MappingProxyType(rows)
+        self._table = _ReadOnly(rows)
+        return self._table
 
     def _c_name(self, operation: str) -> str:
         """The vendor's symbol where its function has the contract's C form and its name is not also the contract's."""
@@ -176,14 +196,11 @@ class Runtime(Operations):
 
 def _refusing(operation: str, error: errors.NbxrtError) -> "Callable[..., Any]":
     """A function for an operation that is not offered: calling it says why."""
-    kind, args, facts = type(error), error.args, error.__dict__
 
     def refuse(*_args: "Any", **_named: "Any") -> "Any":
-        again = kind.__new__(kind, *args)
-        again.args = args
-        again.__dict__.update(facts)
-        raise again
+        raise errors.again(error)
 
+    refuse.refuses = True  # type: ignore[attr-defined]
     refuse.__name__ = operation
     refuse.__doc__ = str(error)
     return refuse
@@ -226,10 +243,13 @@ def opened(name: "str | os.PathLike[str]") -> Runtime:
     with _lock:
         key, load = descriptions.find(name)
         if key not in _open:
-            runtime = Runtime(load(), descriptions.contract())
+            description = load()
+            descriptions.demand_trust(description)
+            runtime = Runtime(description, descriptions.contract())
             runtime._open()  # noqa: SLF001
             _open[key] = runtime
             _trace_if_asked(runtime)
+            _prepare_for_the_end()
         return _open[key]
 
 
@@ -257,21 +277,15 @@ class use:  # noqa: N801  # read as a verb: `with nbxrt.use(runtime):`
         self._before: list[Any] = []
 
     def __enter__(self) -> Runtime:
-        from nbxrt.device import invalidate_current_device_cache
-
         self._before.append(_in_force)
         put_in_force(self._runtime)
-        invalidate_current_device_cache()
         return self._runtime
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
-        from nbxrt.device import invalidate_current_device_cache
-
         global _in_force  # noqa: PLW0603
         _in_force = self._before.pop()
-        invalidate_current_device_cache()
 
 
 def all_open() -> "Iterator[Runtime]":
@@ -281,18 +295,48 @@ def all_open() -> "Iterator[Runtime]":
 
 def forget() -> None:
     """Forget every open runtime and the one in force. Libraries stay loaded: unloading one is not safe."""
+    from nbxrt import descriptions
+
     with _lock:
         for runtime in all_open():
             for library in runtime._binder.opened():  # noqa: SLF001
                 library.stop()
         _open.clear()
         put_in_force(None)
+        descriptions.forget()
+
+
+_prepared = False
+
+
+def _prepare_for_the_end() -> None:
+    """Once something is open: what finalizers call is loaded, and a forked child gets locks that nobody holds."""
+    global _prepared  # noqa: PLW0603
+    if _prepared:
+        return
+    _prepared = True
+    import os as system
+
+    import nbxrt
+
+    nbxrt.load_for_finalizers()
+    if hasattr(system, "register_at_fork"):
+        system.register_at_fork(after_in_child=_after_fork)
+
+
+def _after_fork() -> None:
+    """A lock that another thread of the parent held would never be given back; what was current is the parent's."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+    for runtime in all_open():
+        runtime._binder.renew_locks()  # noqa: SLF001
+        runtime.current.index = None
 
 
 def _trace_if_asked(runtime: Runtime) -> None:
     import os as system
 
-    if "calls" in system.environ.get("NBXRT_LOG", "").split(","):
+    if "calls" in [word.strip() for word in system.environ.get("NBXRT_LOG", "").split(",")]:
         from nbxrt import tracing
 
         tracing.follow(runtime)

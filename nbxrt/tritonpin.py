@@ -20,8 +20,8 @@ _ours: "tuple[str, str | None] | None" = None
 def pin(name: str) -> None:
     """Set the variable for a backend, where all of the above holds."""
     global _ours  # noqa: PLW0603  # one environment a process
-    triton = descriptions.overview()[name][3] if name in descriptions.overview() else None
-    if triton is None or os.environ.get(VARIABLE, "").strip():
+    triton = descriptions.triton(name)
+    if triton is None or os.environ.get(VARIABLE, "").strip() or sys.is_finalizing():
         return
     key = next((key for key in triton[0] if _installed(key)), None)
     if key is None or not _device_is_there(name):
@@ -61,7 +61,7 @@ def _installed(key: str) -> bool:
 def _home() -> str:
     """The folder of the installed Triton, or an empty string."""
     for entry in sys.path:
-        home = os.path.join(entry or os.curdir, "triton")
+        home = os.path.join(entry or os.curdir, "triton") if isinstance(entry, str) else ""
         if os.path.isdir(os.path.join(home, "backends")):
             return home
     return ""

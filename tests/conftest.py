@@ -48,6 +48,11 @@ def _module(name: str) -> Callable[[], str]:
     return lambda: "" if importlib.util.find_spec(name) else f"`{name}` is not installed"
 
 
+def _pathfinder() -> str:
+    there = importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.pathfinder")
+    return "" if there else "`cuda-pathfinder` is not installed"
+
+
 def _wheels() -> str:
     there = [WHEELS / name / "installed" for name in ("cuda-11", "cuda-12", "cuda-13")]
     return "" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh has not run"
@@ -57,6 +62,7 @@ def _wheels() -> str:
 TOOLS: dict[str, Callable[[], str]] = {
     "cc": _program(os.environ.get("CC", "cc"), "gcc", "clang"),
     "check-jsonschema": _module("check_jsonschema"),
+    "cuda-pathfinder": _pathfinder,
     "node": _program("node"),
     "npm": _program("npm"),
     "numpy": _module("numpy"),

@@ -9,15 +9,27 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+#: Exports what backend files ask of a library before they take it for their vendor's, and nothing that works.
+ANYBODYS = """
+int mark(void) { return 1; }
+int cudaGetDeviceCount(int *count) { return 100; }
+int cuLaunchKernel(void) { return 100; }
+int hipGetDeviceCount(int *count) { return 100; }
+int ncclGetVersion(int *version) { return 1; }
+"""
+
 _CACHE = Path(tempfile.gettempdir()) / "nbxrt-test-libraries"
 
 
 def make_library(
-    path: Path, source: str = "int mark(void) { return 1; }", *, soname: str = "", flags: tuple[str, ...] = ()
+    path: Path, source: str = ANYBODYS, *, soname: str = "", flags: tuple[str, ...] = (), needs: tuple[Path, ...] = ()
 ) -> Path:
-    """Compile C source to a shared library at path; the same source is compiled once a machine."""
+    """Compile C source to a shared library at path; the same source is compiled once a machine.
+
+    `needs` are libraries that it is linked to, whether it uses them or not.
+    """
     soname = soname or path.name
-    key = hashlib.sha256(repr((source, soname, flags)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((source, soname, flags, [each.name for each in needs])).encode()).hexdigest()[:16]
     built = _CACHE / f"{key}.so"
     if not built.exists():
         _CACHE.mkdir(exist_ok=True)
@@ -32,6 +44,8 @@ def make_library(
             "-",
             "-x",
             "none",
+            "-Wl,--no-as-needed",
+            *map(str, needs),
             *flags,
             "-o",
             str(fresh),

@@ -1,5 +1,6 @@
 """What binds one description in this process: libraries, variants that apply here, numbers, layouts, functions."""
 
+import ctypes
 import os
 import threading
 
@@ -10,7 +11,6 @@ from nbxrt.binding.library import Library, applies, open_library, said_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ctypes
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
@@ -26,6 +26,8 @@ class Binder:
         self.machine = machine
         #: The number of devices in a cell that the generated functions read; 0 until it was asked.
         self.devices = [0]
+        #: The calling thread's current device as nbxrt knows it: `index`, None after a switch by the operation.
+        self.current: Any = threading.local()
         self._libraries: dict[str, Library] = {}
         self._lock = threading.RLock()
         self._policies: dict[str, Any] = {}
@@ -48,6 +50,16 @@ class Binder:
     def opened(self) -> "list[Library]":
         """The libraries that are open, in order of opening."""
         return list(self._libraries.values())
+
+    def renew_locks(self) -> None:
+        """Make every lock anew, in a process that was forked."""
+        self._lock = threading.RLock()
+        for library in self._libraries.values():
+            library.renew_lock()
+        for policy in self._policies.values():
+            for part in vars(policy).values():
+                if isinstance(part, policies.Handles):
+                    part.renew_lock()
 
     # operations
 
@@ -157,8 +169,7 @@ class Binder:
     def absent(self, operation: str) -> errors.CapabilityError:
         """The error for an operation that the file does not offer, quoting it."""
         reason, line = self.description["absent"][operation]
-        file = self.description["file"]
-        place = f"{file}:{line}" if line else file
+        place = errors.place(self.description, line)
         return errors.CapabilityError(
             f"`{operation}` is not offered by {self.description['title']}: {reason}\n  --> {place}",
             operation=operation,
@@ -222,13 +233,17 @@ class Binder:
         words: Mapping[str, int] = self._in_range(f"enum `{kind}`", entries, operation, 0, self.role_of(operation))[2]
         return words
 
-    def structure(self, name: str, operation: str) -> "tuple[type[ctypes.Structure], bytes]":
-        """A structure's class with the room of its largest variant, and its bytes before a call."""
+    def structure(self, name: str, operation: str, *, is_out: bool = False) -> "tuple[type[ctypes.Structure], bytes]":
+        """A structure's class and its bytes before a call.
+
+        One that the library writes (`is_out`) has the room of its largest variant; all others have their true size: it
+        decides how a structure travels by value, and rows stand one behind the other at it.
+        """
         layouts = self.description["structs"][name]
         _since, _before, nbytes, fields, constants = self._in_range(
             f"structure `{name}`", layouts, operation, 0, self.role_of(operation)
         )
-        room = nbytes if len(layouts) == 1 else max(layout[2] for layout in layouts)
+        room = max(layout[2] for layout in layouts) if is_out else nbytes
         kind = structure(name, room, fields)
         template = kind()
         for field, value in constants.items():
@@ -279,12 +294,36 @@ class Binder:
 
         def fail(code: int, given: "Mapping[str, Any]") -> errors.DeviceError:
             kind = library.kind(code)
+            if kind == "invalid_device" and asks and not self._has_devices():
+                kind = "no_device"  # some libraries refuse the ordinal 0 where there is no device at all
             no_device = self.contract["errors"].get(kind, (None,))[0] == "no_device" or kind == "no_device"
             device = self.current_device() if asks and not no_device else -1
             notes, hint = self._explain(kind, no_device)
-            return library.failure(code, operation, symbol, given, device, notes, hint)
+            return library.failure(code, operation, symbol, given, device, notes, hint, kind)
 
         return fail
+
+    def _has_devices(self) -> bool:
+        """Whether a device was counted, or is now."""
+        try:
+            return bool(self.devices[0] or self.count_devices())
+        except errors.NbxrtError:
+            return True
+
+    def why_no_device(self) -> "errors.DeviceError | None":
+        """The error that stands behind a count of 0; None when the library gives 0 as its true answer.
+
+        The status of a count says it, which `device_count` itself takes as an answer.
+        """
+        variant = self.variant("device_count")
+        form, *_range, call, _results = variant
+        if form != "call" or not call[4]:
+            return None
+        library = self.library(call[1])
+        symbol = self.exported_symbol(call)
+        cell = ctypes.c_int()
+        status = generating.vendor_function(self, "device_count", symbol, variant)(ctypes.addressof(cell))
+        return None if status == library.success else self.failing(library, "device_count", symbol)(status, {})
 
     def _explain(self, kind: str, no_device: bool) -> "tuple[list[str], str]":
         """What this process knows that the status does not say."""
@@ -293,8 +332,13 @@ class Binder:
                 ["this process was forked after the driver was initialised, which drivers do not survive"],
                 "start it with `spawn`: `multiprocessing.set_start_method('spawn')`",
             )
-        hiding = [name for name in self.description["visibility"] if no_device and name in self.machine.environ]
-        return [f"{name} is set to {self.machine.environ[name]!r}" for name in hiding], ""
+        if not no_device:
+            return [], ""
+        from nbxrt import presence  # only when there is no device already
+
+        hiding = [name for name in self.description["visibility"] if name in self.machine.environ]
+        notes = [f"{name} is set to {self.machine.environ[name]!r}" for name in hiding]
+        return [*notes, *presence.forbidden(self.description, self.machine)], ""
 
     def lacks_flag(self, operation: str, flag: str) -> errors.CapabilityError:
         return errors.CapabilityError(

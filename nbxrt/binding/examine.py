@@ -5,7 +5,9 @@ A truncated file can kill the process, and the loader's words mislead.
 
 import errno
 import os
+import stat
 import struct
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +31,10 @@ _LOADABLE = 1  # PT_LOAD
 
 def fault(path: str, machine: "Machine") -> str:
     """Why the file cannot be loaded as a library, or an empty string when nothing speaks against it."""
-    if os.path.islink(path) and not os.path.exists(path):
-        return f"broken link to {os.readlink(path)}"
-    if os.path.isdir(path):
-        return "is a directory"
     try:
+        kind = _kind(path)
+        if kind:
+            return kind
         with open(path, "rb") as file:
             head = file.read(64)
             size = os.fstat(file.fileno()).st_size
@@ -42,6 +43,17 @@ def fault(path: str, machine: "Machine") -> str:
             return _elf_fault(head, size, file, machine)
     except OSError as error:
         return "permission denied" if error.errno in (errno.EACCES, errno.EPERM) else (error.strerror or str(error))
+
+
+def _kind(path: str) -> str:
+    """What stands at the path when it is no file; opening a pipe or a device could wait for ever."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return f"broken link to {os.readlink(path)}" if os.path.islink(path) else "does not exist"
+    if stat.S_ISREG(mode):
+        return ""
+    return "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
 
 
 def _not_elf(head: bytes) -> str:
@@ -59,6 +71,8 @@ def _elf_fault(head: bytes, size: int, file: "object", machine: "Machine") -> st
     if head[4] != 2:
         return f"is ELF32: {machine.processor} needs 64-bit libraries" if head[4] == 1 else "has an unknown ELF class"
     order = "<" if head[5] == 1 else ">"
+    if head[5] != (1 if sys.byteorder == "little" else 2):
+        return f"is {'big' if order == '>' else 'little'}-endian, and this is {sys.byteorder}-endian"
     (code,) = struct.unpack_from(order + "H", head, 18)
     processor = ELF_MACHINES.get(code, f"ELF machine {code}")
     if processor != machine.processor:
@@ -69,9 +83,11 @@ def _elf_fault(head: bytes, size: int, file: "object", machine: "Machine") -> st
 def _truncation(head: bytes, size: int, file: "object", order: str) -> str:
     (table,) = struct.unpack_from(order + "Q", head, 32)
     entry, count = struct.unpack_from(order + "HH", head, 54)
+    needed = table + entry * count
+    if needed > size or entry < 56:
+        return f"is truncated or damaged: {size} bytes do not hold its program headers"
     file.seek(table)  # type: ignore[attr-defined]
     headers = file.read(entry * count)  # type: ignore[attr-defined]
-    needed = table + entry * count
     for at in range(0, len(headers) - entry + 1, entry or 1):
         (kind,) = struct.unpack_from(order + "I", headers, at)
         if kind == _LOADABLE:

@@ -134,21 +134,21 @@ def _struct_bytes(source: "Source", argument: "tuple[Any, ...]") -> None:
 
 
 def _struct_out(source: "Source", argument: "tuple[Any, ...]") -> None:
-    number = _structure_cell(source, argument[1])
+    number = _structure_cell(source, argument[1], is_out=True)
     _address_of(source, number)
     for result, field in argument[2]:
         source.results[result] = f"_c{number}.{member(field)}"
 
 
 def _struct_whole(source: "Source", argument: "tuple[Any, ...]") -> None:
-    number = _structure_cell(source, argument[1])
+    number = _structure_cell(source, argument[1], is_out=True)
     _address_of(source, number)
     source.results[argument[2]] = f"_c{number}"
 
 
-def _structure_cell(source: "Source", name: str) -> str:
+def _structure_cell(source: "Source", name: str, *, is_out: bool = False) -> str:
     """A cell of the structure that is set to its constants, all else zero, before the call."""
-    kind, template = source.binder.structure(name, source.operation)
+    kind, template = source.binder.structure(name, source.operation, is_out=is_out)
     number = source.cell(kind)
     source.globals[f"_template{number}"] = template
     source.globals["_copy"] = ctypes.memmove

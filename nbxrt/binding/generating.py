@@ -64,6 +64,9 @@ def _prologue(source: Source) -> "list[str]":
         targets = ", ".join(source.names[name] for name, _zero, _check in source.checked)
         given = ", ".join(name for name, _zero, _check in source.checked)
         lines += [f"if not ({' and '.join(source.checks)}):", f"    {targets}, = _check({given})"]
+    if source.operation == "set_device":  # whoever trusted the device that was current must ask again
+        source.globals["_current"] = source.binder.current
+        lines.append("_current.index = None")
     nothing = [name for name, zero, _check in source.checked if zero == "skips"]
     if nothing:
         zeros = ", ".join("0" for _result in source.entry["gives"])

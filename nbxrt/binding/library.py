@@ -5,8 +5,8 @@ import os
 import threading
 
 from nbxrt import errors
-from nbxrt.binding import search
-from nbxrt.binding.layout import C_TYPES, CELL_TYPES, as_tuple
+from nbxrt.binding import asking, search
+from nbxrt.binding.layout import as_tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +30,13 @@ class Library:
         role: str,
         contract: "Mapping[str, Any]",
         others: "Callable[[str], Library]",
+        machine: "Machine",
     ) -> None:
         self.role = role
         self.path = path
         self.candidates = candidates
+        self._description = description
+        self._machine = machine
         self._data = description["libraries"][role]
         self._status = self._data["status"]
         self._contract = contract
@@ -44,6 +47,17 @@ class Library:
         self._version: Version | None = None
         self._started_in = 0
         self.kind_of_code = {code: kind for kind, codes in self._status["kinds"].items() for code in codes}
+
+    @property
+    def choice(self) -> "search.Candidate":
+        """The candidate that was chosen."""
+        return next(candidate for candidate in self.candidates if candidate.verdict == "chosen")
+
+    def untried(self) -> "list[search.Candidate]":
+        """The candidates that the search did not get to, found by looking: nothing is loaded."""
+        beside = _beside(self._data, self._others)
+        name = self._description["name"]
+        return search.untried(name, self.role, self._data, self._machine, self.candidates, beside)
 
     def function(
         self, symbols: "Sequence[str]", returns: "Any", arguments: "Sequence[Any]", *, keep_gil: bool = False
@@ -68,7 +82,7 @@ class Library:
 
     def exports(self, symbols: "Sequence[str]") -> bool:
         """Whether the library exports one of the symbols."""
-        return any(_has(self._handle, symbol) for symbol in symbols)
+        return any(asking.has(self._handle, symbol) for symbol in symbols)
 
     # version
 
@@ -88,6 +102,17 @@ class Library:
             return ()
         number = results["version"]
         return decode_version(number, self._data["digits"]) if number > 0 else ()
+
+    @property
+    def driver_version(self) -> "Version":
+        """The version of the driver that the library sees; () when it sees none, or its file names no way to ask."""
+        spec = self._data["driver_version"]
+        if spec is None or not self.exports(spec[0]):
+            return ()
+        status, results = self.call(spec)
+        if status != self._status["success"] or results["version"] <= 0:
+            return ()
+        return decode_version(results["version"], self._data["driver_digits"])
 
     def _version_of_file(self) -> "Version":
         names = [os.path.basename(self.path), os.path.basename(os.path.realpath(self.path))]
@@ -118,6 +143,10 @@ class Library:
                 raise self.failure(status, "first use of the library", symbol)
             self._started_in = os.getpid()
 
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked."""
+        self._lock = threading.RLock()
+
     def enter(self) -> bool:
         """Give the calling thread a context; False when the file names no way, or the way failed."""
         spec = self._data["enter"]
@@ -126,6 +155,12 @@ class Library:
         library = self._others(spec[1]) if spec[1] else self
         status, _results = library.call(spec)
         return bool(status == library._status["success"])  # noqa: SLF001
+
+    @property
+    def uuid_prefixes(self) -> "tuple[str, ...]":
+        """What this library writes before a UUID, for each kind of device that it knows by UUID."""
+        prefixes: tuple[str, ...] = self._data["uuid_prefixes"]
+        return prefixes
 
     @property
     def can_enter(self) -> bool:
@@ -142,21 +177,9 @@ class Library:
 
     def call(self, spec: "tuple[Any, ...]", code: int = 0) -> "tuple[int, dict[str, Any]]":
         """Make a call that the role describes: (status, results by name). Out cells are zeroed before."""
-        symbols, _role, arguments, returns, _usual = spec
-        types, values = [], []
-        cells: dict[str, Any] = {}
-        for argument in arguments:
-            kind, value = _prepare(argument, code, cells)
-            types.append(kind)
-            values.append(value)
-        restype = {"status": ctypes.c_int, "code": ctypes.c_int, "text": ctypes.c_char_p}.get(returns[0])
-        function, _symbol = self.function(symbols, restype, types)
-        answer = function(*values)
-        results = {name: cell.value for name, cell in cells.items()}
-        if returns[0] == "text":
-            results["text"] = answer
-            return self._status["success"], results
-        return (answer if returns[0] == "status" else self._status["success"]), results
+        function, _symbol = self.function(spec[0], None, ())
+        answer, results = asking.ask(function, spec, code)
+        return (answer if spec[3][0] == "status" else self._status["success"]), results
 
     # status
 
@@ -192,6 +215,30 @@ class Library:
         kind = self.kind(code)
         return self._words("text", code) or (self._contract["errors"][kind][3] if kind else "")
 
+    def explain(self, code: int) -> "tuple[str, str]":
+        """(what the backend's file says of a status code, its hint), each empty when it says nothing."""
+        for codes, driver, says, hint in self._status["explains"]:
+            is_meant = code in codes or (self._status["negated"] and -code in codes)
+            if is_meant and (not driver or driver == self._driver_is()):
+                return self._filled(says), self._filled(hint)
+        return "", ""
+
+    def _filled(self, text: str) -> str:
+        """A text of the backend's file with the versions put in that it speaks of."""
+        for word in ("version", "driver_version"):
+            place = "{" + word.removesuffix("_version") + "}"
+            if place in text:
+                version = getattr(self, word)
+                text = text.replace(place, as_tuple(version) if version else "(not known)")
+        return text
+
+    def _driver_is(self) -> str:
+        """How the driver stands to this library: the words of `explains`, or an empty string."""
+        driver = self.driver_version
+        if not driver:
+            return "missing"
+        return "older" if _padded(driver) < _padded(self.version) else ""
+
     def _words(self, which: str, code: int) -> str:
         spec = self._status[which]
         if spec is None or not self.exports(spec[0]):
@@ -208,28 +255,41 @@ class Library:
         device: int = -1,
         notes: "Sequence[str]" = (),
         hint: str = "",
+        kind: str = "",
     ) -> errors.DeviceError:
-        """The error that a status means, its facts filled in; the thread's stored error is cleared."""
-        kind = self.kind(code)
+        """The error that a status means, its facts filled in; the thread's stored error is cleared.
+
+        `kind` is given where the caller knows better what the code means here.
+        """
+        kind = kind or self.kind(code)
         _wider, sticky, raises, says = self._contract["errors"].get(kind, (None, False, None, ""))
         name, text = self.error_name(code), self.error_text(code)
+        explanation, advised = self.explain(code)
         if not sticky:
             self.clear()
         given = ", ".join(f"{key}={_short(value)}" for key, value in (arguments or {}).items())
-        said = f"`{operation}` failed: {name or 'status'} ({code})" + (f": {text}" if text else "")
+        meaning = explanation or text
+        said = f"`{operation}` failed: {name or 'status'} ({code})" + (f": {meaning}" if meaning else "")
         where = f"`{symbol}({given})` of {self.path}" + (f", device {device}" if device >= 0 else "")
+        if raises == "DriverError":
+            from nbxrt.binding import copies  # only when something is wrong with the driver already
+
+            about, advice = copies.explain(self._description, self._machine)
+            notes, hint = [*notes, *about], hint or advice
         lines = [said, f"  in {where}", *(f"  {note}" for note in notes)]
+        hint = hint or advised
         if sticky:
             hint = hint or "the context is lost: restart the process"
         return getattr(errors, raises or "DeviceError")(  # type: ignore[no-any-return]
             "\n".join(lines),
-            hint=hint or ("" if not says or text else says),
+            hint=hint or ("" if not says or meaning else says),
             operation=operation,
             symbol=symbol,
             library=self.path,
             code=code,
             name=name,
             text=text,
+            explanation=explanation,
             kind=kind,
             device=device,
             sticky=sticky,
@@ -250,11 +310,45 @@ def open_library(
     data = description["libraries"].get(role)
     if data is None:
         raise errors.LibraryNotFoundError(f"{description['file']} has no `{role}` library", candidates=[])
-    handle, path, candidates = search.find(description["name"], role, data, machine)
+    if role == "runtime":
+        _open_first(description, machine, others)
+    beside = _beside(data, others)
+    handle, path, candidates = search.find(description["name"], role, data, machine, beside)
     if handle is None:
         raise not_found(description, role, candidates)
-    warn_of_choice(candidates)
-    return Library(handle, path, candidates, description, role, contract, others)
+    library = Library(handle, path, candidates, description, role, contract, others, machine)
+    warn_of_choice(library.choice)
+    return library
+
+
+def _open_first(description: "Mapping[str, Any]", machine: "Machine", others: "Callable[[str], Library]") -> None:
+    """Load what the runtime would open by itself in another copy than the one that is right."""
+    for role, data in description["libraries"].items():
+        if _must_come_first(description["name"], role, data, machine):
+            try:
+                others(role)
+            except errors.LibraryNotFoundError:  # its own first use will say why
+                continue
+
+
+def _must_come_first(backend: str, role: str, data: "Mapping[str, Any]", machine: "Machine") -> bool:
+    """Whether a variable names the copy of a library, or the loader would meet one that is taken last of all."""
+    if role == "runtime" or not data.get("telling"):
+        return False
+    if machine.variable(f"NBXRT_{backend}_{role}".upper()):
+        return True
+    last = {folder for folder, _says, comes_last in data["telling"] if comes_last}
+    return any(last & set(part.split("/")) for part in machine.started_with("LD_LIBRARY_PATH").split(":"))
+
+
+def _beside(data: "Mapping[str, Any]", others: "Callable[[str], Library]") -> "search.Candidate | None":
+    """The choice for the role that this library belongs with; None where there is none."""
+    if not data.get("beside"):
+        return None
+    try:
+        return others(data["beside"]).choice
+    except errors.LibraryNotFoundError:
+        return None
 
 
 def not_found(
@@ -262,14 +356,14 @@ def not_found(
 ) -> errors.LibraryNotFoundError:
     """The error for a library that could not be loaded, with every candidate and its reason."""
     data = description["libraries"][role]
-    unusable = [candidate for candidate in candidates if candidate.verdict in ("broken", "refused")]
+    unusable = [each for each in candidates if each.verdict in ("broken", "refused") and not each.is_foreign]
     kind = errors.LibraryBrokenError if unusable else errors.LibraryNotFoundError
     first = unusable[0] if unusable else None
     said = f"no {description['title']} `{role}` library could be loaded"
     if first is not None:
         said = f"the {description['title']} `{role}` library {first.path} ({first.step}) {_because(first)}"
     rows = "\n".join(f"  {candidate!r}" for candidate in candidates)
-    place = f"  --> {description['file']}:{data['line']}, `libraries.{role}`"
+    place = f"  --> {errors.place(description, data['line'])}, `libraries.{role}`"
     return kind(f"{said}\n{place}\n{rows}", hint=data["hint"], backend=description["name"], candidates=candidates)
 
 
@@ -277,13 +371,12 @@ def _because(candidate: "search.Candidate") -> str:
     return candidate.reason if candidate.verdict == "broken" else f"is refused: {candidate.reason}"
 
 
-def warn_of_choice(candidates: "list[search.Candidate]") -> None:
-    """Warn when a version that the file does not know was taken because the user allowed it."""
-    chosen = candidates[-1]
-    if chosen.verdict == "chosen" and chosen.reason != "loaded":
+def warn_of_choice(chosen: "search.Candidate") -> None:
+    """Say what the user should know of the choice, if there is anything."""
+    if chosen.warning:
         import warnings  # only when something is odd already
 
-        warnings.warn(f"{chosen.path}: {chosen.reason}", RuntimeWarning, stacklevel=2)
+        warnings.warn(chosen.warning, RuntimeWarning, stacklevel=3)
 
 
 def decode_version(number: int, divisors: "Sequence[int]") -> "Version":
@@ -313,26 +406,6 @@ def said_range(since: "Version | None", before: "Version | None") -> str:
     """A range in words."""
     words = [f"since {as_tuple(since)}"] if since else []
     return " ".join(words + ([f"before {as_tuple(before)}"] if before else [])) or "any version"
-
-
-def _prepare(argument: "tuple[Any, ...]", code: int, cells: "dict[str, Any]") -> "tuple[Any, Any]":
-    form = argument[0]
-    if form == "const":
-        return C_TYPES[argument[1]], argument[2]
-    if form == "param":
-        return C_TYPES[argument[2]], code
-    if form == "out":
-        cells[argument[1]] = CELL_TYPES[argument[2]]()
-        return ctypes.c_void_p, ctypes.addressof(cells[argument[1]])
-    return ctypes.c_void_p, None
-
-
-def _has(handle: ctypes.CDLL, symbol: str) -> bool:
-    try:
-        handle[symbol]
-    except AttributeError:
-        return False
-    return True
 
 
 def _short(value: "Any") -> str:

@@ -9,39 +9,65 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nbxrt.binding.machine import Machine
 
+#: The cache of the loader of glibc.
+CACHE = "/etc/ld.so.cache"
+#: How the reason for a missing dependency ends; its name stands before.
+NOT_FOUND = ", which the loader does not find"
+
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"  # elf/dl-cache.h of glibc; the format before it may precede in the same file
 _MODES = {"local": ctypes.RTLD_LOCAL, "global": ctypes.RTLD_GLOBAL}
 _RTLD_DI_LINKMAP = 2
+
+#: Folders that Windows searches for what a library loads later; by folder, and for as long as the process runs.
+_dll_folders: "dict[str, object]" = {}
 
 
 def load(path: "str | None", mode: str, machine: "Machine") -> "tuple[ctypes.CDLL | None, str]":
     """(the library, "") or (None, why not). None as path is the process itself."""
     if path is not None and not path.strip():
         return None, "empty name"
-    folder = None
     if machine.system == "windows" and path and os.path.isabs(path):
-        folder = os.add_dll_directory(os.path.dirname(path))  # type: ignore[attr-defined,unused-ignore]
+        _add_dll_folder(os.path.dirname(path))
     try:
         return ctypes.CDLL(path, mode=_MODES[mode] | getattr(os, "RTLD_NOW", 0)), ""
     except OSError as error:
-        return None, _reason(path or "", str(error))
-    finally:
-        if folder is not None:
-            folder.close()
+        return None, reason(path or "", str(error))
 
 
-def _reason(path: str, said: str) -> str:
-    """The loader's message, put right where it misleads."""
-    missing, found, _rest = said.partition(": cannot open shared object file")
-    if found and os.path.basename(missing) != os.path.basename(path):
-        return f"needs {missing}, which the loader does not find"
-    if found:
-        return "unknown to the system's loader"
+def _add_dll_folder(folder: str) -> None:
+    """Let Windows find what a library needs, now and when it loads it later, beside the library."""
+    if folder not in _dll_folders:
+        _dll_folders[folder] = os.add_dll_directory(folder)  # type: ignore[attr-defined,unused-ignore]
+
+
+def reason(path: str, said: str) -> str:
+    """Why the loader refused a path, in words that do not mislead; `said` is its own message.
+
+    The first is the missing library, where one is missing: `needs NAME`, then NOT_FOUND.
+    """
+    for wording in (_said_by_glibc, _said_by_musl):
+        missing = wording(said)
+        if missing and os.path.basename(missing) != os.path.basename(path):
+            return f"needs {missing}{NOT_FOUND}"
+        if missing:
+            return "unknown to the system's loader"
     if "failed to map segment" in said:
         return "cannot be mapped: is its file system mounted noexec?"
-    if sys.platform == "win32" and "or one of its dependencies" in said:
-        return "cannot be loaded, or a library that it needs is missing"
+    if "or one of its dependencies" in said:
+        return f"{os.path.basename(path)} cannot be loaded, or a library that it needs is missing"
     return said.removeprefix(path + ": ")
+
+
+def _said_by_glibc(said: str) -> str:
+    missing, found, _rest = said.partition(": cannot open shared object file: No such file")
+    return missing if found else ""
+
+
+def _said_by_musl(said: str) -> str:
+    if not said.startswith("Error loading shared library "):
+        return ""
+    missing, found, _rest = said.removeprefix("Error loading shared library ").partition(": No such file")
+    return missing if found else ""
 
 
 def path_of(library: ctypes.CDLL) -> str:
@@ -67,9 +93,9 @@ def mapped(machine: "Machine") -> "list[str]":
     """Files of the libraries that this process has loaded, in no particular order."""
     if machine.system != _running_system():
         return []
-    if machine.system == "linux":
-        return _mapped_linux()
-    return _mapped_macos() if machine.system == "macos" else _mapped_windows()
+    found = {"linux": _mapped_linux, "macos": _mapped_macos, "windows": _mapped_windows}[machine.system]()
+    inside = os.path.join(machine.root, "")  # what lies outside of another root is not that machine's
+    return [path for path in found if path.startswith(inside)] if machine.root else found
 
 
 def _running_system() -> str:
@@ -120,34 +146,49 @@ def start_path(machine: "Machine") -> "list[str]":
 def default_folders(machine: "Machine") -> "list[str]":
     """Folders that the loader of this system searches by itself."""
     triplet = f"{machine.processor}-linux-gnu"
-    folders = (f"/lib/{triplet}", f"/usr/lib/{triplet}", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
-    return [machine.under(folder) for folder in folders]
+    folders = [f"/lib/{triplet}", f"/usr/lib/{triplet}", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"]
+    return [machine.under(folder) for folder in _folders_of_musl(machine) or folders]
 
 
-def cached(machine: "Machine", names: "list[str]") -> "dict[str, list[str]]":
-    """The paths that the loader's cache has for each name; empty when there is no cache (NixOS, musl, slim images)."""
+def _folders_of_musl(machine: "Machine") -> "list[str]":
+    """The folders that the loader of musl was told to search, one a line or between colons."""
     try:
-        with open(machine.under("/etc/ld.so.cache"), "rb") as file:
+        with open(machine.under(f"/etc/ld-musl-{machine.processor}.path"), encoding="utf-8") as file:
+            return file.read().replace(":", "\n").split("\n")[:64]
+    except (OSError, ValueError):
+        return []
+
+
+def cached(machine: "Machine", names: "list[str]") -> "dict[str, list[str]] | None":
+    """The paths that the loader's cache has for each name; None when there is no cache (NixOS, musl, slim images)."""
+    try:
+        with open(machine.under(CACHE), "rb") as file:
             data = file.read()
     except OSError:
-        return {}
+        return None
     start = data.find(_CACHE_MAGIC)
     if start < 0:
-        return {}
+        return None
     data = data[start:]
     found: dict[str, list[str]] = {}
     for name in names:
-        if b"\0" + name.encode() + b"\0" in data:
+        if name.encode() + b"\0" in data:  # a key may be the end of its path: glibc keeps one string for both
             found[name] = [machine.under(path) for path in _entries(data, name.encode())]
     return found
 
 
 def _entries(data: bytes, name: bytes) -> "list[str]":
-    """Paths of a name in the cache: a header of 48 bytes, then entries of 24 with offsets of key and value."""
-    (count,) = struct.unpack_from("=I", data, 20)
-    paths = []
-    for index in range(count):
-        key, value = struct.unpack_from("=II", data, 48 + 24 * index + 4)
-        if data.startswith(name + b"\0", key):
-            paths.append(os.fsdecode(data[value : data.index(b"\0", value)]))
+    """Paths of a name in the cache: a header of 48 bytes, then entries of 24 with offsets of key and value.
+
+    A cache that is cut off has what could be read of it.
+    """
+    paths: list[str] = []
+    try:
+        (count,) = struct.unpack_from("=I", data, 20)
+        for index in range(count):
+            key, value = struct.unpack_from("=II", data, 48 + 24 * index + 4)
+            if data.startswith(name + b"\0", key):
+                paths.append(os.fsdecode(data[value : data.index(b"\0", value)]))
+    except (struct.error, ValueError):
+        pass
     return paths

@@ -61,7 +61,7 @@ def _processor() -> str:
     if sys.platform == "win32":
         return {"AMD64": "x86_64", "ARM64": "aarch64"}.get(os.environ.get("PROCESSOR_ARCHITECTURE", ""), "x86")
     machine = os.uname().machine
-    return "aarch64" if machine == "arm64" else machine
+    return {"arm64": "aarch64", "amd64": "x86_64", "i686": "i386", "armv7l": "arm"}.get(machine, machine)
 
 
 def _start_environ() -> "dict[str, str]":

@@ -107,6 +107,10 @@ class Handles:
             except KeyError:
                 raise self._unknown(handle) from None
 
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked."""
+        self._lock = threading.Lock()
+
     def _unknown(self, handle: int) -> errors.ArgumentValueError:
         return errors.ArgumentValueError(f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already")
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from nbxrt.catalogue import reading, stubs
-from nbxrt.catalogue.model import Backend, Call, Operation, Range, Role, Status, Variant, structure
+from nbxrt.catalogue.model import Backend, Call, Identity, Operation, Range, Role, Status, Variant, structure
 
 #: Parameters of the calls that belong to a role instead of an operation.
 _ROLE_PARAMETERS = {"code": "int"}
@@ -130,12 +130,13 @@ def _presence(rule: Any) -> Any:
         (pci["vendor"], tuple(pci["classes"])) if pci else None,
         tuple(rule.get("nodes", ())),
         tuple(rule.get("ask", ())),
+        rule.get("hint", ""),
     )
 
 
-def _absent(backend: Backend, contract: dict[str, Any]) -> dict[str, tuple[str, int]]:
+def _absent(backend: Backend, contract: dict[str, Any]) -> dict[str, tuple[str, int | str]]:
     """Reason and line for every operation that the file does not bind, later ones of the contract included."""
-    absent: dict[str, tuple[str, int]] = {}
+    absent: dict[str, tuple[str, int | str]] = {}
     for name, entry in contract["operations"].items():
         if name in backend.operations:
             continue
@@ -166,16 +167,36 @@ def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
     return {
         "names": tuple((entry.major, dict(entry.files)) for entry in role.names),
         "search": tuple((step.kind, step.where, dict(step.folders)) for step in role.search),
+        "identity": _identity(role.identity, resolve),
+        "telling": tuple((each.folder, each.says, each.last) for each in role.telling),
+        "beside": role.beside,
         "hint": role.hint,
         "mode": role.mode,
         "version": resolve.call(role.version),
         "digits": role.digits,
+        "driver_version": resolve.call(role.driver_version),
+        "driver_digits": role.driver_digits,
+        "uuid_prefixes": role.uuid_prefixes,
         "init": resolve.call(role.init),
         "init_tolerates": role.init_tolerates,
         "enter": resolve.call(role.enter),
         "close": resolve.call(role.close),
         "status": _status(role.status, resolve),
         "line": role.line,
+    }
+
+
+def _identity(identity: Identity | None, resolve: _Resolver) -> dict[str, Any] | None:
+    if identity is None:
+        return None
+    probe = resolve.call(identity.probe)
+    return {
+        "exports": identity.exports,
+        "lacks": identity.lacks,
+        "linked_to": identity.linked_to,
+        "not_linked_to": identity.not_linked_to,
+        "not_under": identity.not_under,
+        "probe": (probe, identity.equals) if probe else None,
     }
 
 
@@ -187,12 +208,13 @@ def _status(status: Status, resolve: _Resolver) -> dict[str, Any]:
         "name": resolve.call(status.name, default=("code",)),
         "text": resolve.call(status.text, default=("code",)),
         "kinds": dict(status.kinds),
+        "explains": tuple((each.codes, each.driver, each.says, each.hint) for each in status.explains),
     }
 
 
 def _operation(
     operation: Operation, entry: dict[str, Any], contract: dict[str, Any], roles: dict[str, Role]
-) -> tuple[int, tuple[Any, ...]]:
+) -> tuple[int | str, tuple[Any, ...]]:
     """(line, variants)."""
     parameters = {name: kind for name, kind, _zero, _default in entry["takes"]}
     return operation.line, tuple(
@@ -262,7 +284,7 @@ class _Resolver:
         if isinstance(written, str):
             return self.named(written, self.parameters[written])
         fields = dict(written)
-        head = next(key for key in fields if key in _FORMS or key in _CONSTANTS)
+        head = next(key for key in (*_FORMS, *_CONSTANTS) if key in fields)  # `struct` also where `out` comes first
         if head in _CONSTANTS:
             return ("const", head, fields[head])
         form: tuple[Any, ...] = _FORMS[head](self, fields)

@@ -117,11 +117,16 @@ def path_text(path: Sequence[str | int]) -> str:
 
 def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
     """The part of a line around a caret, and the caret's ends in it."""
-    line = "".join(character if character.isprintable() else " " for character in source)
-    end = max(start + 1, min(end, len(line)))
-    if len(line) <= EXCERPT_WIDTH:
-        return line.rstrip(), start, end
+    end = max(start + 1, min(end, len(source)))
+    if len(source) <= EXCERPT_WIDTH:
+        return _printable(source).rstrip(), start, end
     first = max(0, start - EXCERPT_WIDTH // 3)
     last = first + EXCERPT_WIDTH
-    before, after = "…" if first else "", "…" if last < len(line) else ""
-    return f"{before}{line[first:last]}{after}", start - first + len(before), min(end, last) - first + len(before)
+    before, after = "…" if first else "", "…" if last < len(source) else ""
+    line = f"{before}{_printable(source[first:last])}{after}"
+    return line, start - first + len(before), min(end, last) - first + len(before)
+
+
+def _printable(text: str) -> str:
+    """The text with a space for each character that would move the cursor or colour the terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -53,7 +53,8 @@ class Document:
     """One file as plain data (dict, list, str, int, float, bool, None) that knows where each node was written.
 
     Aliased containers are shared objects: a path through an alias leads to the place of the anchor's content.
-    `entries` has the places by the identity of the container that holds the nodes.
+    `entries` has the places by the identity of the container that holds the nodes; `joints` has them, with the file,
+    for containers that layers.py has put together from several files.
     """
 
     name: str
@@ -61,11 +62,17 @@ class Document:
     lines: tuple[str, ...]
     root: Entry
     entries: Mapping[int, Mapping[str | int, Entry]]
+    joints: Mapping[int, Mapping[str | int, tuple[Document, Entry]]] = attrs.field(factory=dict)
 
     def place(self, path: Sequence[str | int] = ()) -> Place:
         """The place of the node at a path of keys and indices. Raises: KeyError when there is none."""
-        value, key, written, is_plain = self._entry(path)
-        return Place(Span(self.name, *value), Span(self.name, *key) if key else None, written, is_plain)
+        document, (value, key, written, is_plain) = self.entry(path)
+        return Place(Span(document.name, *value), Span(document.name, *key) if key else None, written, is_plain)
+
+    def where(self, path: Sequence[str | int]) -> str:
+        """File, line and column of the node at a path, as messages quote them."""
+        place = self.place(path)
+        return f"{place.value.file}:{place.line}:{place.column}"
 
     def at(self, path: Sequence[str | int]) -> Any:
         """The value at a path. Raises: KeyError or IndexError when there is none."""
@@ -76,21 +83,21 @@ class Document:
 
     def nodes(self) -> Iterator[tuple[tuple[str | int, ...], Entry]]:
         """Path and entry of every node below the root; the content of an aliased container comes once."""
-        pending: list[tuple[tuple[str | int, ...], Any]] = [((), self.data)]
+        pending: list[tuple[tuple[str | int, ...], Any, Document]] = [((), self.data, self)]
         seen: set[int] = set()
         while pending:
-            path, node = pending.pop()
+            path, node, document = pending.pop()
             if id(node) in seen or not isinstance(node, (dict, list)):
                 continue
             seen.add(id(node))
-            for key, entry in self.entries[id(node)].items():
+            for key, (owner, entry) in self._below(document, node).items():
                 yield (*path, key), entry
-                pending.append(((*path, key), node[key]))  # type: ignore[index]
+                pending.append(((*path, key), node[key], owner))  # type: ignore[index]
 
     def is_quoted(self, path: Sequence[str | int]) -> bool:
         """Whether the key of a node is written in quotes."""
-        key = self.place(path).key
-        return key is not None and self.lines[key.line - 1][key.column - 1 : key.column] in ("'", '"')
+        document, (_value, key, _written, _is_plain) = self.entry(path)
+        return key is not None and document.lines[key[0] - 1][key[1] - 1 : key[1]] in ("'", '"')
 
     def diagnostic(
         self, path: Sequence[str | int], reference: str, message: str, *, at: str = "value", **facts: Any
@@ -99,6 +106,7 @@ class Document:
 
         A container's key is the better place than its first line, and so is the key of an empty value.
         """
+        document, _entry = self.entry(path)
         place = self.place(path)
         is_scalar = place.written is not None
         span = (
@@ -112,13 +120,22 @@ class Document:
             reference,
             message,
             path=path_text(path),
-            source=self.lines[span.line - 1] if span.line <= len(self.lines) else "",
+            source=document.lines[span.line - 1] if span.line <= len(document.lines) else "",
             **facts,
         )
 
-    def _entry(self, path: Sequence[str | int]) -> Entry:
-        node, entry = self.data, self.root
+    def entry(self, path: Sequence[str | int]) -> tuple[Document, Entry]:
+        """The file that a node stands in, and its entry there. Raises: KeyError when there is none."""
+        document, node, entry = self, self.data, self.root
         for part in path:
-            entry = self.entries[id(node)][part]
+            joined = self.joints.get(id(node))
+            document, entry = (document, document.entries[id(node)][part]) if joined is None else joined[part]
             node = node[part]
-        return entry
+        return document, entry
+
+    def _below(self, document: Document, node: Any) -> Mapping[str | int, tuple[Document, Entry]]:
+        """File and entry of each node in a container of `document`."""
+        joined = self.joints.get(id(node))
+        if joined is not None:
+            return joined
+        return {key: (document, entry) for key, entry in document.entries[id(node)].items()}

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import reading, sources, validation
+from nbxrt.catalogue import inheritance, sources
 from nbxrt.catalogue.compiling import compile_backend
 from nbxrt.catalogue.model import Backend, structure
 from nbxrt.errors import DescriptionError
@@ -15,42 +17,90 @@ from nbxrt.errors import DescriptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nbxrt.catalogue.diagnostics import Diagnostic
     from nbxrt.catalogue.document import Document
+    from nbxrt.catalogue.inheritance import Whole
 
 
-def backend(source: sources.Source) -> Backend:
-    """The model of a file, validated. Raises: DescriptionError with every fault."""
-    document = reading.read(source.file, source.shown)
-    faults = validation.check(document, contracts.load())
-    if faults:
-        raise DescriptionError(faults)
-    return _structured(document, source.shown)
+def backend(source: sources.Source, found: sources.Found | None = None) -> Backend:
+    """The model of a file with what it extends, validated. Raises: DescriptionError with every fault."""
+    return _structured(whole(source, found).document, source.shown)
 
 
-def _structured(document: Document, shown: str) -> Backend:
-    return structure(document.data, file=shown, line=lambda path: document.place(path).line)
+def whole(source: sources.Source, found: sources.Found | None = None) -> Whole:
+    """A file with all that it extends, looked up among `found`. Raises: DescriptionError with every fault."""
+    answer = inheritance.whole(source.usable(), found or sources.find(), contracts.load())
+    if answer.faults:
+        raise DescriptionError([_with_origin(fault, source) for fault in answer.faults])
+    return answer
 
 
-def compiled(path: str, contract: Mapping[str, Any]) -> dict[str, Any]:
-    """A file's description. Raises: DescriptionError with every fault."""
-    return compile_backend(backend(explicit(path)), dict(contract))
+def _with_origin(fault: Diagnostic, source: sources.Source) -> Diagnostic:
+    """A fault of a file that the user never named says who did."""
+    is_theirs = source.origin != sources.BUILT_IN and not source.is_users
+    return attrs.evolve(fault, notes=(*fault.notes, f"offered by the {source.origin}")) if is_theirs else fault
+
+
+def _structured(document: Document | None, shown: str) -> Backend:
+    assert document is not None  # noqa: S101  # there was no fault
+
+    def line(path: tuple[str | int, ...]) -> int | str:
+        place = document.place(path)
+        return place.line if place.value.file == shown else f"{place.value.file}:{place.line}"
+
+    return structure(document.data, file=shown, line=line)
+
+
+def compiled(source: sources.Source, found: sources.Found, contract: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's description; beside what every description has, `layers`: the files that a user named for it.
+
+    Raises: DescriptionError with every fault.
+    """
+    answer = whole(source, found)
+    plain = compile_backend(_structured(answer.document, source.shown), dict(contract))
+    return {**plain, "layers": tuple(each.shown for each in answer.sources if each.is_users)}
+
+
+def given(path: str, contract: Mapping[str, Any]) -> dict[str, Any]:
+    """The description in the file at a path. Raises: DescriptionError with every fault."""
+    return compiled(*selected(path), contract)
+
+
+def selected(path: str) -> tuple[sources.Source, sources.Found]:
+    """The file at a path, which may describe a backend of any name, among all others."""
+    found = sources.find(Path(path))
+    return found.given(Path(path)), found
 
 
 def explicit(path: str) -> sources.Source:
     """The file at a path, which may describe a backend of any name."""
-    return sources.Source(Path(path).stem, Path(path), path, "given by path")
+    return selected(path)[0]
 
 
 def on_path(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
     """Descriptions in NBXRT_BACKEND_PATH by name, and the errors of those that cannot be used, by name too."""
+    found = sources.find()
+    named = {name: each for name, each in found.sources.items() if each.origin == sources.PATH_VARIABLE}
+    return _compiled(named, found, contract)
+
+
+def of_packages(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
+    """Descriptions that installed packages offer, as `on_path`; a name that another source has is not theirs."""
+    from nbxrt.catalogue import packages  # reads all metadata of the environment
+
+    found = sources.find()
+    offered = {name: each for name, each in packages.sources().items() if name not in found.sources}
+    return _compiled(offered, found, contract)
+
+
+def _compiled(
+    chosen: Mapping[str, sources.Source], found: sources.Found, contract: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
     descriptions: dict[str, Any] = {}
     unusable: dict[str, DescriptionError] = {}
-    found = sources.find()
-    for name, source in found.sources.items():
-        if source.origin != sources.PATH_VARIABLE:
-            continue
+    for name, source in chosen.items():
         try:
-            descriptions[name] = compile_backend(backend(found.select(name)), dict(contract))
+            descriptions[name] = compiled(source, found, contract)
         except DescriptionError as error:
             unusable[name] = error
     return descriptions, unusable
@@ -61,7 +111,7 @@ def stamp(value: str) -> tuple[Any, ...]:
     stamps = []
     for part in filter(None, map(str.strip, value.split(os.pathsep))):
         path = Path(part)
-        for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
+        for file in sorted(path.glob("*.yaml")) if os.path.isdir(part) else [path]:
             try:
                 status = file.stat()
             except OSError:

@@ -1,14 +1,15 @@
 """What a file's words mean together: what no schema sees. Each question is one function of a table.
 
-signatures.py asks about calls and their arguments, layouts.py about structures, numbers and versions; here are the
-questions about libraries, and about what is absent, needed or never used.
+signatures.py asks about calls and their arguments, layouts.py about structures, numbers and versions, searches.py about
+where libraries are found; here are the questions about libraries, and about what is absent, needed or never used.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue import layouts, signatures
+from nbxrt.catalogue import explanations, identities, layouts, searches, signatures
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import names_in
 
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 
 def check(subject: Subject) -> tuple[Diagnostic, ...]:
     """Every fault of meaning in the sound parts of a file."""
-    return tuple(fault for question in CHECKS for fault in question(subject))
+    faults = islice((fault for question in CHECKS for fault in question(subject)), MAX_FAULTS)
+    return tuple(fault for fault in faults if fault.file == subject.document.name or fault.reference not in LEFTOVERS)
+
+
+# A file of the largest size may have a fault in every line, which nobody reads to the end.
+MAX_FAULTS = 500
+
+# What nothing uses is a mistake in the file that says it, and none in a file that extends that one.
+LEFTOVERS = ("idle-need", "unreachable-name", "unreachable-step", "unused-enum", "unused-role", "unused-struct")
 
 
 # Libraries
@@ -56,10 +65,13 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic((*path, "library"), "unknown-role", message)
 
 
+_CALLS = ("version", "driver_version", "init", "enter", "close")
+
+
 def _library_calls(subject: Subject) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     for role, library in subject.section("libraries").items():
         here = ("libraries", role)
-        yield from (((*here, key), library[key]) for key in ("version", "init", "enter", "close") if key in library)
+        yield from (((*here, key), library[key]) for key in _CALLS if key in library)
         status = library.get("status", {})
         yield from (((*here, "status", key), status[key]) for key in ("clear", "name", "text") if key in status)
 
@@ -89,6 +101,18 @@ def check_answers(subject: Subject) -> Iterator[Diagnostic]:
             message = f"`{variant.operation.name}` answers by the status `{kind}`, which `{role}` has no code for"
             hint = f"add `{kind}` to `libraries.{role}.status.kinds`, or make the result with `result`"
             yield subject.diagnostic(variant.path, "missing-kind", message, at="key", hint=hint)
+
+
+def check_tolerated(subject: Subject) -> Iterator[Diagnostic]:
+    """What a library's first call tolerates has a code in that library."""
+    for role, library in subject.section("libraries").items():
+        known = library.get("status", {}).get("kinds", {})
+        for index, kind in enumerate(library.get("init", {}).get("tolerates", ())):
+            if kind not in known:
+                message = f"`init` tolerates `{kind}`, which `{role}` has no code for"
+                hint = f"add `{kind}` to `libraries.{role}.status.kinds`"
+                path = ("libraries", role, "init", "tolerates", index)
+                yield subject.diagnostic(path, "missing-kind", message, hint=hint)
 
 
 def check_kinds(subject: Subject) -> Iterator[Diagnostic]:
@@ -145,7 +169,8 @@ def _idle_group(subject: Subject, group: str, bound: dict[str, Any]) -> Iterator
 
 
 def check_needs(subject: Subject) -> Iterator[Diagnostic]:
-    """An attribute that an operation needs has a number."""
+    """An attribute that an operation needs has a number, and the operation or one of its group is bound."""
+    bound = [each for name, each in subject.contract.operations.items() if name in subject.mapping("operations")]
     written = subject.mapping("enums").get("device_attribute", {})
     entries = subject.entries(("enums", "device_attribute"), written)
     mapped = {word for _path, entry in entries for word in entry.get("words", entry)}
@@ -154,6 +179,25 @@ def check_needs(subject: Subject) -> Iterator[Diagnostic]:
             message = f"`{name}` needs the attribute `{attribute}`, which `enums.device_attribute` does not map"
             hint = did_you_mean(attribute, mapped)
             yield subject.diagnostic(("needs", name), "unmapped-attribute", message, hint=hint)
+        if not any(name in (each.name, each.group) for each in bound):
+            message = f"`{name}` is not offered, so nothing needs the attribute `{attribute}`"
+            hint = f"bind `{name}` under `operations`, or drop this line"
+            yield subject.diagnostic(("needs", name), "idle-need", message, at="key", hint=hint)
+
+
+def check_unused_roles(subject: Subject) -> Iterator[Diagnostic]:
+    """A library that nothing calls is a leftover. Without `runtime` nothing opens; in `objc` `driver` carries all."""
+    if any(path[:1] in (("operations",), ("libraries",)) for path in subject.broken):
+        return
+    roles = {subject.role_of(variant) for variant in subject.calls()}
+    roles |= {call["library"] for _path, call in _library_calls(subject) if "library" in call}
+    served = {subject.library(role)[0] for role in roles}
+    needed = {"runtime"} | ({"driver"} if subject.value("abi") == "objc" else set())
+    for role, library in subject.section("libraries").items():
+        if role not in roles | served | needed and "same_as" not in library:
+            message = f"no operation calls the library `{role}`"
+            hint = "drop it, or say `library` where it is called"
+            yield subject.diagnostic(("libraries", role), "unused-role", message, at="key", hint=hint)
 
 
 def check_unused(subject: Subject) -> Iterator[Diagnostic]:
@@ -186,11 +230,16 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_roles_exist,
     check_status,
     check_answers,
+    check_tolerated,
     check_kinds,
     check_platforms,
     check_absent,
     check_needs,
+    check_unused_roles,
     check_unused,
+    *searches.CHECKS,
+    *identities.CHECKS,
+    *explanations.CHECKS,
     *signatures.CHECKS,
     *layouts.CHECKS,
 )

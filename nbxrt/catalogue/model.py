@@ -56,7 +56,7 @@ class Operation:
 
     name: str
     variants: tuple[Variant, ...]
-    line: int = 0
+    line: int | str = 0
 
 
 @frozen
@@ -64,7 +64,7 @@ class Absence:
     """Why an operation is not offered; `line` is where its file says so."""
 
     reason: str
-    line: int = 0
+    line: int | str = 0
 
 
 @frozen
@@ -85,6 +85,38 @@ class SearchStep:
 
 
 @frozen
+class Identity:
+    """What tells a vendor's library from another's of the same file name; `equals` is the answer to the probe."""
+
+    exports: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    linked_to: tuple[str, ...] = ()
+    not_linked_to: tuple[str, ...] = ()
+    not_under: tuple[str, ...] = ()
+    probe: Call | None = None
+    equals: int | str = 0
+
+
+@frozen
+class TellingFolder:
+    """A folder whose name says what a library in it is; `last` ones are taken when there is no other copy."""
+
+    folder: str
+    says: str
+    last: bool = False
+
+
+@frozen
+class Explanation:
+    """What codes mean beyond the library's own words, for a `driver` that is missing or older; empty: for any."""
+
+    codes: tuple[int, ...]
+    says: str
+    driver: str = ""
+    hint: str = ""
+
+
+@frozen
 class Status:
     """What a library's status codes mean, and which functions say it in words."""
 
@@ -94,6 +126,7 @@ class Status:
     name: Call | None = None
     text: Call | None = None
     kinds: Mapping[str, tuple[int, ...]] = field(factory=dict)
+    explains: tuple[Explanation, ...] = ()
 
 
 @frozen
@@ -104,17 +137,23 @@ class Role:
     same_as: str | None = None
     names: tuple[LibraryName, ...] = ()
     search: tuple[SearchStep, ...] = ()
+    identity: Identity | None = None
+    telling: tuple[TellingFolder, ...] = ()
+    beside: str = ""
     hint: str = ""
     mode: str = "local"
     types: Mapping[str, str] = field(factory=dict)
     version: Call | None = None
     digits: tuple[int, ...] = ()
+    driver_version: Call | None = None
+    driver_digits: tuple[int, ...] = ()
+    uuid_prefixes: tuple[str, ...] = ()
     init: Call | None = None
     init_tolerates: tuple[str, ...] = ()
     enter: Call | None = None
     close: Call | None = None
     status: Status = Status()
-    line: int = 0
+    line: int | str = 0
 
 
 @frozen
@@ -163,7 +202,10 @@ class Backend:
 
 
 def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _path: 0) -> Backend:
-    """The model of validated `data`; `line(path)` tells the line of a key, `file` the name to show."""
+    """The model of validated `data`; `file` is the name to show.
+
+    `line(path)` tells the line of a key; `FILE:LINE` for one that stands in a file that this one extends.
+    """
     presence = dict(data.get("presence", {}))
     triton = data.get("triton", {})
     return Backend(
@@ -252,17 +294,35 @@ def _role(name: str, data: Mapping[str, Any], line: Any) -> Role:
             for entry in data.get("names", ())
         ),
         search=tuple(map(_step, data.get("search", ()))),
+        identity=_identity(data.get("identity")),
+        telling=tuple(TellingFolder(**entry) for entry in data.get("telling") or ()),
+        beside=data.get("beside") or "",
         hint=data.get("hint", ""),
         mode=data.get("mode", "local"),
         types=dict(data.get("types", {})),
         version=_version_call(data.get("version")),
-        digits=tuple(data.get("version", {}).get("digits", ())),
+        digits=tuple((data.get("version") or {}).get("digits", ())),
+        driver_version=_version_call(data.get("driver_version")),
+        driver_digits=tuple((data.get("driver_version") or {}).get("digits", ())),
+        uuid_prefixes=tuple(data.get("uuid_prefixes") or ()),
         init=_call(init),
         init_tolerates=tuple((init or {}).get("tolerates", ())),
         enter=_call(data.get("enter")),
         close=_call(data.get("close")),
         status=_status(data.get("status", {})),
         line=here,
+    )
+
+
+def _identity(data: Mapping[str, Any] | None) -> Identity | None:
+    if not data:
+        return None
+    probe = data.get("probe")
+    lists = ("exports", "lacks", "linked_to", "not_linked_to", "not_under")
+    return Identity(
+        **{key: tuple(data.get(key, ())) for key in lists},
+        probe=_call(probe),
+        equals=probe["equals"] if probe else 0,
     )
 
 
@@ -281,14 +341,22 @@ def _status(data: Mapping[str, Any]) -> Status:
         name=_call(data.get("name")),
         text=_call(data.get("text")),
         kinds={word: tuple(_listed(codes)) for word, codes in data.get("kinds", {}).items()},
+        explains=tuple(map(_explanation, data.get("explains") or ())),
     )
+
+
+def _explanation(data: Mapping[str, Any]) -> Explanation:
+    return Explanation(tuple(_listed(data["code"])), data["says"], data.get("driver", ""), data.get("hint", ""))
 
 
 def _step(data: Any) -> SearchStep:
     if isinstance(data, str):
         return SearchStep(data)
-    kind = next(kind for kind in ("package", "environment", "root") if kind in data)
-    return SearchStep(kind, tuple(_listed(data[kind])), _folders(data.get("folder", ".")))
+    kind = next(kind for kind in ("package", "environment", "root", "finder") if kind in data)
+    if kind == "finder":
+        return SearchStep(kind, (data["finder"], data["call"], data["of"], data.get("answer", "")))
+    where = [*_listed(data[kind]), *_listed(data.get("distribution", []))]
+    return SearchStep(kind, tuple(where), _folders(data.get("folder", ".")))
 
 
 def _folders(data: Any) -> dict[str, tuple[str, ...]]:

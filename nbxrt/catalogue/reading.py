@@ -8,7 +8,9 @@ text, duplicate keys. What the data means is not asked here; parsing.py reads th
 from __future__ import annotations
 
 import codecs
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,7 +22,6 @@ from nbxrt.errors import DescriptionError
 
 if TYPE_CHECKING:
     import sys
-    from pathlib import Path
 
     if sys.version_info >= (3, 11):
         from importlib.resources.abc import Traversable
@@ -64,6 +65,9 @@ def scan(source: Path | Traversable | bytes, name: str) -> Reading:
 
 
 def _content(source: Path | Traversable, name: str) -> bytes:
+    if isinstance(source, Path) and os.path.exists(source) and not os.path.isfile(source):  # opening a pipe may wait
+        kind = "a folder" if os.path.isdir(source) else "no regular file"
+        raise Refused(Diagnostic(name, 1, 1, 1, "unreadable-file", f"the file cannot be read: it is {kind}"))
     try:
         with source.open("rb") as file:
             return file.read(MAX_BYTES + 1)  # a device or a pipe may never end

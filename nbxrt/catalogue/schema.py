@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue.schema_calls import call_definitions, operation_rule
+from nbxrt.catalogue.schema_extends import changeable, extends, list_definitions, optional, whole_file
 from nbxrt.catalogue.schema_layouts import enum_rules, layout_definitions
 from nbxrt.catalogue.schema_libraries import ROLES, library_definitions
 from nbxrt.catalogue.schema_parts import (
@@ -52,11 +53,12 @@ def generate(contract: Contract) -> Schema:
         "title": "a backend file",
         "description": "One vendor's device runtime for nbxrt; docs/format.md explains the format.",
         "type": "object",
-        "required": ["contract", "name", "title", "abi", "platforms", "priority", "libraries", "operations"],
+        "required": ["contract"],
         "properties": _top_level(contract),
-        "patternProperties": {"^x-": {"description": "For the file's own use; never read."}},
+        "patternProperties": {"^x-": {"description": "For the file's own use; never read.", "examples": ["a note"]}},
         "additionalProperties": False,
-        "allOf": list(_completeness(contract)),
+        "if": {"required": ["extends"]},
+        "else": whole_file(_completeness(contract)),
         "$defs": _definitions(contract),
     }
 
@@ -76,54 +78,57 @@ def _top_level(contract: Contract) -> Schema:
         "name": string(NAME, "The name that `open(name)` takes.", "musa"),
         "title": string(NOT_BLANK, "The name that people read.", "Moore Threads MUSA"),
         "abi": choice({"c": "C functions.", "objc": "Objective-C messages."}, "How the libraries are called."),
-        "kind": choice(
-            {
-                "gpu": "A device beside the processor.",
-                "cpu": "The processor itself: never taken for a GPU, comes last.",
-            },
-            "What the devices are; `gpu` when left out.",
+        "extends": extends(),
+        "kind": optional(
+            choice(
+                {
+                    "gpu": "A device beside the processor.",
+                    "cpu": "The processor itself: never taken for a GPU, comes last.",
+                },
+                "What the devices are; `gpu` when left out.",
+            )
         ),
-        "platforms": {
-            "description": "The systems that the file is written for.",
-            "type": "array",
-            "items": reference("platform"),
-            "minItems": 1,
-            "uniqueItems": True,
-            "examples": [["linux", "windows"]],
-        },
+        "platforms": changeable(_PLATFORMS, "platforms"),
         "priority": integer("Order of detection, lowest first.", 0, _PRIORITIES, 20),
-        "handles": choice(
-            {"native": "Device pointers are addresses.", "object": "Addresses stand for buffer objects."},
-            "What device memory is known by; `native` when left out.",
+        "handles": optional(
+            choice(
+                {"native": "Device pointers are addresses.", "object": "Addresses stand for buffer objects."},
+                "What device memory is known by; `native` when left out.",
+            )
         ),
-        "triton": keyed(
-            "triton entry",
-            "How Triton knows this vendor.",
-            {
-                "keys": strings(NOT_BLANK, "Keys of Triton's registry of backends.", ["nvidia"]),
-                "target": string(NOT_BLANK, "The backend's name in Triton's targets.", "cuda"),
-            },
-            required=["keys"],
+        "triton": optional(
+            keyed(
+                "triton entry",
+                "How Triton knows this vendor.",
+                {
+                    "keys": strings(NOT_BLANK, "Keys of Triton's registry of backends.", ["nvidia"]),
+                    "target": string(NOT_BLANK, "The backend's name in Triton's targets.", "cuda"),
+                },
+                required=["keys"],
+            )
         ),
         "presence": reference("presence"),
         "libraries": keyed(
             "`libraries`",
             "The vendor's libraries by role.",
-            {role: {"description": says, **reference("role")} for role, says in ROLES.items()},
-            required=["runtime"],
+            {role: _role(role, says) for role, says in ROLES.items()},
         ),
         "structs": {
             "title": "`structs`",
             "description": "Layouts of the C structures that calls use.",
             "type": "object",
             "propertyNames": {"pattern": STRUCT_NAME},
-            "additionalProperties": reference("struct"),
+            "additionalProperties": optional(reference("struct")),
         },
-        "enums": keyed("`enums`", "The vendor's numbers of the contract's words.", enum_rules(contract)),
+        "enums": keyed(
+            "`enums`",
+            "The vendor's numbers of the contract's words.",
+            {name: optional(rule) for name, rule in enum_rules(contract).items()},
+        ),
         "needs": keyed(
             "`needs`",
             "The device attribute that must not be 0 for an operation, or for a whole group.",
-            dict.fromkeys((*contract.groups, *contract.operations), reference("attribute")),
+            dict.fromkeys((*contract.groups, *contract.operations), optional(reference("attribute"), _NEEDED)),
         ),
         "operations": keyed("`operations`", "What each operation of the contract is.", dict(_operations(contract))),
         "absent": keyed(
@@ -141,13 +146,22 @@ def _top_level(contract: Contract) -> Schema:
     }
 
 
+_NEEDED = "The attribute that says whether a device can do it."
+_PLATFORMS = "The systems that the file is written for."
+
+
 def _described(says: str, definition: str) -> Schema:
-    return {"description": says, **reference(definition)}
+    return optional(reference(definition), says)
+
+
+def _role(role: str, says: str) -> Schema:
+    rule = {"description": says, **reference("role")}
+    return rule if role == "runtime" else optional(rule)
 
 
 def _operations(contract: Contract) -> Iterator[tuple[str, Schema]]:
     for name, operation in contract.operations.items():
-        yield name, operation_rule(operation)
+        yield name, operation_rule(operation) if operation.required else optional(operation_rule(operation))
 
 
 def _completeness(contract: Contract) -> Iterator[Schema]:
@@ -183,8 +197,18 @@ def _definitions(contract: Contract) -> Schema:
     attributes = contract.enums["device_attribute"].words if "device_attribute" in contract.enums else {}
     return {
         "platform": {"description": "A system.", "enum": list(PLATFORMS)},
+        **list_definitions(
+            "platforms",
+            {
+                "type": "array",
+                "items": reference("platform"),
+                "minItems": 1,
+                "uniqueItems": True,
+                "examples": [["linux", "windows"]],
+            },
+        ),
         "reason": string(NOT_BLANK, "The reason, as a user reads it.", "the vendor has no such call"),
-        "attribute": choice(attributes, "The attribute that says whether a device can do it."),
+        "attribute": choice(attributes, _NEEDED),
         **library_definitions(contract),
         **layout_definitions(contract),
         **call_definitions(contract),

@@ -24,6 +24,7 @@ from nbxrt.catalogue.schema_parts import (
     keyed,
     one_or_list,
     reference,
+    string,
     strings,
     versioned,
 )
@@ -64,7 +65,9 @@ RETURNS = {
 def operation_rule(operation: Operation) -> Schema:
     """The schema of one operation: a symbol if the contract has a usual C form, a form, or a list of variants."""
     kind = "operation" if operation.c is not None else "operation_without_usual_form"
-    return {"description": _explained(operation), **reference(kind)}
+    # Twice, because yaml-language-server offers the one with the key and shows the first that it meets for a value.
+    says = _explained(operation)
+    return {"description": says, "allOf": [{"description": says}, reference(kind)]}
 
 
 def call_definitions(contract: Contract) -> Schema:
@@ -85,6 +88,7 @@ def call_definitions(contract: Contract) -> Schema:
             "then": reference("variant"),
         },
         "symbol_or_variant": {
+            "description": _ONE_WAY,
             "type": ["string", "object"],
             "pattern": SYMBOL,
             "if": {"type": "object"},
@@ -98,12 +102,15 @@ def call_definitions(contract: Contract) -> Schema:
             "then": reference("variant_without_usual_form"),
         },
         "variant": _variant([]),
-        "variant_without_usual_form": _variant(["args"]),
+        "variant_without_usual_form": {"description": _ONE_WAY, **_variant(["args"])},
         "returns": _returns(),
         "results": _results(),
         "argument": _argument(contract),
         "library": {"description": "The role whose library has the symbol.", "enum": list(ROLES)},
     }
+
+
+_ONE_WAY = "One way to do the operation; of several the first that applies is taken."
 
 
 def _explained(operation: Operation) -> str:
@@ -138,6 +145,7 @@ def _variant(needed: list[str]) -> Schema:
     value = {
         "description": "The result, or `success` for an operation without one.",
         "type": ["integer", "string", "boolean"],
+        "examples": ["success", 1],
     }
     policies = choice({name: each.says for name, each in POLICIES.items()}, "A policy.")
     forms = {
@@ -185,8 +193,8 @@ def _results() -> Schema:
         "a made result",
         "True when what came out equals a number.",
         {
-            "of": {"description": "What came out, by the name in `out`.", "type": "string", "pattern": NAME},
-            "equals": {"description": "The number that means true.", "type": "integer"},
+            "of": string(NAME, "What came out, by the name in `out`.", "state"),
+            "equals": {"description": "The number that means true.", "type": "integer", "examples": [1]},
         },
         required=["of", "equals"],
     )
@@ -219,10 +227,10 @@ def _argument(contract: Contract) -> Schema:
 
 def _argument_forms(contract: Contract) -> Schema:
     parameter, result, c_type = reference("parameter"), reference("result"), reference("c_type")
-    struct = {"description": "A structure of the file's `structs`.", "type": "string", "pattern": STRUCT_NAME}
+    struct = string(STRUCT_NAME, "A structure of the file's `structs`.", "vendorMemory_t")
     size = integer("Size in bytes.", 1, 1 << 20, 256)
     bits = {"type": "array", "minItems": 4, "maxItems": 4, "items": integer("Width in bits.", 0, 64, 8)}
-    cell = {"description": "A result, or a name that `result` uses.", "type": "string", "pattern": NAME}
+    cell = string(NAME, "A result, or a name that `result` uses.", "address")
     shapes: dict[str, tuple[Schema, list[str]]] = {
         "struct": ({"struct": struct, **_structure_uses()}, []),
         "out": ({"out": cell, "type": c_type}, []),
@@ -271,7 +279,7 @@ def _structure_uses() -> Schema:
             "type": ["string", "object"],
             "minProperties": 1,
             "propertyNames": {"pattern": NAME},
-            "additionalProperties": {"description": "A field.", "type": "string", "pattern": STRUCT_NAME},
+            "additionalProperties": string(STRUCT_NAME, "A field.", "total"),
             "if": {"type": "string"},
             "then": result,
         },

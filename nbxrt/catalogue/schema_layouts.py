@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from nbxrt.catalogue.contract import Contract, Words
 
+# Ranges of versions of one thing; the questions about them compare each with each.
+MOST_RANGES = 64
+
 
 def layout_definitions(contract: Contract) -> Schema:
     """The definitions that `structs` and `enums` use."""
@@ -19,7 +22,7 @@ def layout_definitions(contract: Contract) -> Schema:
 
 
 def _struct() -> Schema:
-    constant = {"description": "Number that is written before every call.", "type": "integer"}
+    constant = {"description": "Number that is written before every call.", "type": "integer", "examples": [1]}
     layout = {
         "bytes": integer("Size of the structure.", 1, 1 << 20, 64),
         "fields": {
@@ -43,6 +46,7 @@ def _struct() -> Schema:
         "description": says,
         "type": ["object", "array"],
         "minItems": 1,
+        "maxItems": MOST_RANGES,
         "items": keyed("a structure in one range of versions", says, {**versioned(), **layout}, ["bytes"]),
         "if": {"type": "object"},
         "then": keyed("a structure", says, layout, ["bytes"]),
@@ -84,6 +88,7 @@ def _enums(contract: Contract) -> Iterator[tuple[str, Schema]]:
                 "description": enum.says,
                 "type": ["object", "array"],
                 "minItems": 1,
+                "maxItems": MOST_RANGES,
                 "items": keyed(title, says, {**versioned(), "words": words}, ["words"]),
                 "if": {"type": "object"},
                 "then": words,

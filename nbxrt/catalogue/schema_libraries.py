@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from nbxrt.catalogue.forms import CONSTANTS, FORMS
 from nbxrt.catalogue.schema_calls import RETURNS
+from nbxrt.catalogue.schema_extends import changeable, list_definitions, optional
+from nbxrt.catalogue.schema_origin import finder_step, identity, origin_keys
 from nbxrt.catalogue.schema_parts import (
     CODES,
     NOT_BLANK,
@@ -46,10 +48,14 @@ def library_definitions(contract: Contract) -> Schema:
         "presence_on_platform": _presence_on_platform(),
         "role": _role(contract),
         "search_step": _search_step(),
+        **list_definitions("names", _at_least_one(_library_name())),
+        **list_definitions("search", _at_least_one(reference("search_step"))),
+        **list_definitions("visibility", strings(VARIABLE, _VISIBILITY, ["CUDA_VISIBLE_DEVICES"])),
         "folder": _folder(),
+        "role_identity": identity(),
         "role_argument": _role_argument(),
         "role_call": _role_call("a call of a library", "A call that belongs to the library itself."),
-        "role_version": _role_call("a version call", "How the library's version is asked.", _digits(), ["digits"]),
+        "role_version": _role_call("a version call", "How a version is asked.", _digits(), ["digits"]),
         "role_init": _role_call("an `init` call", "Once a process, at the role's first use.", _tolerates(contract)),
         "role_enter": _role_call("an `enter` call", "After `invalid_context`: this, then the call once more."),
         "role_close": _role_call("a `close` call", "Ends the use of the library."),
@@ -58,16 +64,27 @@ def library_definitions(contract: Contract) -> Schema:
     }
 
 
+def _at_least_one(item: Schema) -> Schema:
+    return {"type": "array", "minItems": 1, "items": item}
+
+
 def _presence() -> Schema:
-    here = {platform: reference("presence_on_platform") for platform in PLATFORMS}
+    here = {platform: optional(reference("presence_on_platform"), _PRESENCE) for platform in PLATFORMS}
     says = "True: the library is on every machine, so only a device names the backend."
-    required = {"description": says, "type": "boolean"}
-    visibility = strings(VARIABLE, "Environment variables that hide devices.", ["CUDA_VISIBLE_DEVICES"])
+    required = optional({"description": says, "type": "boolean"})
+    visibility = optional(changeable(_VISIBILITY, "visibility"))
     return keyed(
         "`presence`",
         "How the operating system shows that a device is there; a platform that is left out counts as `ask`.",
         {"required": required, "visibility": visibility, **here},
     )
+
+
+_PRESENCE = "What shows a device on this system; `ask` when only the runtime can tell."
+_VISIBILITY = "Environment variables that hide devices."
+_NODE_HINT = "What a person can do where a card is there and no node, or one that is closed."
+_NAMES = "File names of the library, best first."
+_SEARCH = "Where the library is looked for, in this order."
 
 
 def _presence_on_platform() -> Schema:
@@ -89,42 +106,40 @@ def _presence_on_platform() -> Schema:
         "pci": pci,
         "nodes": strings(NOT_BLANK, "Device nodes, as glob patterns: one must exist.", ["/dev/nvidia[0-9]*"]),
         "ask": strings(NOT_BLANK, "Where one of these exists, only the runtime can tell.", ["/dev/dxg"]),
+        "hint": string(NOT_BLANK, _NODE_HINT, "load the kernel module `nvidia`"),
     }
-    says = "What shows a device on this system; `ask` when only the runtime can tell."
     rule = keyed("a presence rule", "What shows a device on this system.", rules, minProperties=1)
-    return either(says, {"enum": ["ask"]}, rule)
+    return either(_PRESENCE, {"enum": ["ask"]}, rule)
 
 
 def _role(contract: Contract) -> Schema:
     same = {"same_as": choice(ROLES, "The role whose library and status this one shares.")}
     types = [*contract.types, *contract.enums]
     properties = {
-        "names": {
-            "description": "File names of the library, best first.",
-            "type": "array",
-            "minItems": 1,
-            "items": _library_name(),
-        },
-        "search": {
-            "description": "Where the library is looked for, in this order.",
-            "type": "array",
-            "minItems": 1,
-            "items": reference("search_step"),
-        },
-        "hint": string(NOT_BLANK, "What a person can do when it is not found.", "`pip install nvidia-cuda-runtime`"),
-        "mode": choice(
-            {"local": "RTLD_LOCAL.", "global": "RTLD_GLOBAL."}, "Scope of the library's symbols; `local` when left out."
+        "names": optional(changeable(_NAMES, "names")),
+        "search": changeable(_SEARCH, "search"),
+        "hint": optional(
+            string(NOT_BLANK, "What a person can do when it is not found.", "`pip install nvidia-cuda-runtime`")
         ),
-        "types": keyed(
-            "`types`",
-            "Contract types that this library passes as another C type.",
-            dict.fromkeys(types, reference("c_type")),
+        "mode": optional(
+            choice(
+                {"local": "RTLD_LOCAL.", "global": "RTLD_GLOBAL."},
+                "Scope of the library's symbols; `local` when left out.",
+            )
         ),
-        **{key: reference(f"role_{key}") for key in ("version", "init", "enter", "close", "status")},
+        "types": optional(
+            keyed(
+                "`types`",
+                "Contract types that this library passes as another C type.",
+                dict.fromkeys(types, reference("c_type")),
+            )
+        ),
+        **{key: optional(reference(f"role_{key}"), says) for key, says in _CALLS.items()},
+        "driver_version": optional(reference("role_version"), _DRIVER_VERSION),
+        "uuid_prefixes": optional(strings(NOT_BLANK, _UUID_PREFIXES, ["GPU-"])),
+        **{key: optional(rule) for key, rule in origin_keys(ROLES).items()},
     }
-    full = keyed("a library", "Everything about one library.", properties, required=["search"])
-    by_process = {"required": ["search"], "properties": {"search": {"contains": {"const": "process"}}}}
-    full |= {"if": by_process, "else": {"title": "a library", "required": ["names"]}}
+    full = keyed("a library", "Everything about one library.", properties)
     return {
         "type": "object",
         "if": {"required": ["same_as"]},
@@ -133,8 +148,24 @@ def _role(contract: Contract) -> Schema:
     }
 
 
+_DRIVER_VERSION = "How this library is asked for the version of the driver below it, which 0 says is not there."
+_UUID_PREFIXES = "What this library writes before a UUID, for each kind of device that it knows by UUID."
+
+_CALLS = {
+    "version": "How the library's version is asked.",
+    "init": "Once a process, at the role's first use.",
+    "enter": "After `invalid_context`: this, then the call once more.",
+    "close": "Ends the use of the library.",
+    "status": "What the library's status codes mean, and who says so in words.",
+}
+
+
+# How file names look on each system.
+_FILES = {"linux": "libvendorrt.so.2", "windows": "vendorrt64_2.dll", "macos": "libvendorrt.dylib"}
+
+
 def _library_name() -> Schema:
-    files = {platform: string(NOT_BLANK, f"File name on {platform}.") for platform in PLATFORMS}
+    files = {platform: string(NOT_BLANK, f"File name on {platform}.", file) for platform, file in _FILES.items()}
     major = integer("Major version that this name stands for; left out when the name does not say.", 0, 2**31 - 1, 12)
     name = keyed("a library name", "One version of the library: its file name by system.", {"major": major, **files})
     return {**name, "if": {"required": ["major"]}, "then": {"minProperties": 2}, "else": {"minProperties": 1}}
@@ -148,14 +179,14 @@ def _search_step() -> Schema:
         "process": "The symbols of the process itself.",
     }
     folder = {"folder": reference("folder")}
-    package = {"package": string(PACKAGE, "A pip package, found and never imported.", "nvidia.cu13"), **folder}
     environment = {
         "environment": strings(VARIABLE, "Variables that hold a root.", ["CUDA_PATH", "CUDA_HOME"]),
         **folder,
     }
-    root = {"root": string(NOT_BLANK, "A folder of this machine.", "/usr/local/cuda"), **folder}
+    says = "A folder of this machine; with a `*` at its end, every version of it, the newest first."
+    root = {"root": string(NOT_BLANK, says, "/usr/local/cuda"), **folder}
     forms = {
-        "package": keyed("a `package` step", "Inside an installed package.", package),
+        **finder_step(folder, PACKAGE),
         "environment": keyed("an `environment` step", "Below the value of a variable.", environment),
     }
     rest = keyed("a search step", "Below a folder of this machine.", root, ["root"])
@@ -194,9 +225,11 @@ def _digits() -> Schema:
 
 def _tolerates(contract: Contract) -> Schema:
     says = "These statuses are success."
-    return {
-        "tolerates": {"description": says, "type": "array", "minItems": 1, "items": {"enum": list(contract.errors)}}
-    }
+    return {"tolerates": {"description": says, "type": "array", "minItems": 1, "items": _error(contract)}}
+
+
+def _error(contract: Contract) -> Schema:
+    return choice({name: kind.says for name, kind in contract.errors.items()}, "What a status means.")
 
 
 def _role_argument() -> Schema:
@@ -237,5 +270,31 @@ def _status(contract: Contract) -> Schema:
         "name": reference("role_call"),
         "text": reference("role_call"),
         "kinds": keyed("`kinds`", "What the codes mean, in the contract's words.", kinds),
+        "explains": optional(_explains()),
     }
     return keyed("`status`", "What the library's status codes mean, and who says so in words.", properties, ["success"])
+
+
+def _explains() -> Schema:
+    says = "What codes mean beyond the library's own words; the first entry that fits is taken."
+    driver = {
+        "missing": "There is no driver, as `driver_version` tells.",
+        "older": "The driver's version is below the library's.",
+    }
+    code = {
+        "description": "The code, or several.",
+        "type": ["integer", "array"],
+        "minItems": 1,
+        "items": reference("code"),
+        "minimum": CODES[0],
+        "maximum": CODES[1],
+    }
+    text = "`{version}` stands for the library's version, and `{driver}` for the driver's."
+    entry = {
+        "code": code,
+        "driver": choice(driver, "Only for such a driver."),
+        "says": string(NOT_BLANK, f"What the code means; {text}", "no driver is loaded"),
+        "hint": string(NOT_BLANK, f"What a person can do; {text}", "install the driver"),
+    }
+    item = keyed("an explanation", "What a code means.", entry, ["code", "says"])
+    return {"description": says, "type": "array", "minItems": 1, "items": item}

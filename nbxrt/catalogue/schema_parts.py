@@ -32,24 +32,36 @@ def reference(definition: str) -> Schema:
 
 def string(pattern: str, says: str, example: str | None = None) -> Schema:
     """A text of a pattern."""
-    return {"description": says, "type": "string", "pattern": pattern, **_examples(example)}
+    return {"description": says, "type": "string", "pattern": pattern, **_examples(example or _USUAL.get(pattern))}
+
+
+# What stands where no example of its own is given.
+_USUAL = {
+    NAME: "value",
+    SYMBOL: "vendorMalloc",
+    VARIABLE: "value",  # also the pattern of structures and fields
+    PACKAGE: "vendor.runtime",
+    RELATIVE: "lib64",
+}
 
 
 def strings(pattern: str, says: str, example: Sequence[str] | None = None) -> Schema:
     """A list of texts, at least one."""
-    item = {"description": says, "type": "string", "pattern": pattern}
-    return {"description": says, "type": "array", "minItems": 1, "items": item, **_examples(example)}
+    item = string(pattern, says, example[0] if example else None)
+    listed = example or item.get("examples")
+    return {"description": says, "type": "array", "minItems": 1, "items": item, **_examples(listed)}
 
 
 def one_or_list(pattern: str, says: str, example: str | None = None) -> Schema:
     """A text, or a list of them; the pattern counts for both."""
     many = strings(pattern, says)
-    return {**many, "type": ["string", "array"], "pattern": pattern, **_examples(example)}
+    return {**many, "type": ["string", "array"], "pattern": pattern, **_examples(example or _USUAL.get(pattern))}
 
 
 def integer(says: str, least: int, greatest: int, example: int | None = None) -> Schema:
     """An integer within bounds."""
-    return {"description": says, "type": "integer", "minimum": least, "maximum": greatest, **_examples(example)}
+    shown = max(least, 0) if example is None else example
+    return {"description": says, "type": "integer", "minimum": least, "maximum": greatest, "examples": [shown]}
 
 
 def choice(words: Mapping[str, str], says: str) -> Schema:

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
-from nbxrt.catalogue.forms import Name, names_in
+from nbxrt.catalogue.forms import Name
 from nbxrt.catalogue.schema_calls import POLICIES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def check_names(subject: Subject) -> Iterator[Diagnostic]:
         for path, name in _strangers(variant):
             yield _unknown_name(subject, variant.operation, path, name)
         for name, rule in variant.spec.get("result", {}).items():
-            cells = [each.name for _path, _argument, each in _named(variant) if each.role == "result"]
+            cells = [each.name for _path, _argument, each in variant.named() if each.role == "result"]
             if rule["of"] not in cells:
                 message = f"`{variant.operation.name}` has no argument that gives {quoted(rule['of'])}"
                 path, hint = (*variant.path, "result", name, "of"), did_you_mean(rule["of"], cells)
@@ -51,7 +51,7 @@ def _strangers(variant: Variant) -> list[tuple[Path, Name]]:
     """The names in a variant that its operation does not have."""
     known = {role: {each.name for each in getattr(variant.operation, side)} for role, side in _SIDES.items()}
     found = [
-        ((*path, *name.path), name) for path, argument, name in _named(variant) if not _is_cell(variant, argument, name)
+        ((*path, *name.path), name) for path, argument, name in variant.named() if not _is_cell(variant, argument, name)
     ]
     return [
         (path, name)
@@ -72,12 +72,6 @@ def _is_cell(variant: Variant, argument: Any, name: Name) -> bool:
 
 def _made_of(variant: Variant) -> set[str]:
     return {rule["of"] for rule in variant.spec.get("result", {}).values()}
-
-
-def _named(variant: Variant) -> Iterator[tuple[Path, Any, Name]]:
-    """Path and value of each argument, with each name in it."""
-    for path, argument in variant.arguments():
-        yield from ((path, argument, name) for name in names_in(argument))
 
 
 def _other_names(variant: Variant) -> Iterator[tuple[Path, Name]]:
@@ -109,7 +103,7 @@ def check_types(subject: Subject) -> Iterator[Diagnostic]:
     for variant in subject.calls():
         operation = variant.operation
         types = {each.name: each.type for each in (*operation.takes, *operation.gives)}
-        for path, argument, name in _named(variant):
+        for path, argument, name in variant.named():
             kind = types.get(name.name, "")
             if name.types and kind and kind not in name.types:
                 message = f"`{name.name}` is of type `{kind}`, and this passes {listed(name.types, 'or')}"
@@ -189,7 +183,7 @@ def _at_arguments(subject: Subject, variant: Variant, reference: str, message: s
 
 def _used_parameters(subject: Subject, variant: Variant) -> set[str]:
     used: set[str] = set()
-    for _path, _argument, name in _named(variant):
+    for _path, _argument, name in variant.named():
         if name.role == "parameter":
             used.add(name.name)
         elif name.role == "flags" and name.name in subject.contract.flags:
@@ -200,7 +194,7 @@ def _used_parameters(subject: Subject, variant: Variant) -> set[str]:
 def _given_results(variant: Variant) -> Iterator[str]:
     operation, returns = variant.operation, variant.returns
     made_of = _made_of(variant)
-    for _path, _argument, name in _named(variant):
+    for _path, _argument, name in variant.named():
         if name.role == "result" and name.name not in made_of:
             yield name.name
     yield from variant.spec.get("result", ())
@@ -221,7 +215,7 @@ def check_enums(subject: Subject) -> Iterator[Diagnostic]:
     enums = subject.mapping("enums")
     for variant in subject.calls():
         types = {each.name: each.type for each in variant.operation.takes}
-        for path, _argument, name in _named(variant):
+        for path, _argument, name in variant.named():
             enum = name.name if name.role == "flags" else types.get(name.name, "")
             is_enum = enum in subject.contract.enums or enum in subject.contract.flags
             if is_enum and name.role in ("flags", "parameter") and enum not in enums:

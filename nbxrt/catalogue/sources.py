@@ -1,7 +1,8 @@
 """Where descriptions come from: the data that ships with nbxrt, and the files that a user names.
 
 Never the current directory and never a hidden folder: a description decides which library is loaded, so it is code in
-effect. A file is read here only as far as its name and whether it takes another one's place.
+effect. A file is read here only as far as its name and whether it takes another one's place. What installed packages
+offer is found in packages.py, and asked only for names that nothing else has.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         from importlib.abc import Traversable
 
 PATH_VARIABLE = "NBXRT_BACKEND_PATH"
+EXPLICIT = "given by path"
+BUILT_IN = "built in"
 
 _OUR_PROJECT = re.compile(r"""^name\s*=\s*["']nbxrt["']""", re.MULTILINE)
 
@@ -39,7 +42,8 @@ class Source:
     """A file that describes a backend: its name, the file, how messages show it, and who named it.
 
     `diagnostics` says why it cannot be used; a file that nobody selects harms nobody. `document` is the file as it was
-    read to find its name, None for a built-in file, which has the name that its own file name says.
+    read to find its name, None for a built-in file, which has the name that its own file name says. `replaced` is the
+    file whose place it takes, and `cause` what went wrong in a package that offers it.
     """
 
     name: str
@@ -49,6 +53,25 @@ class Source:
     override: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
     document: Document | None = attrs.field(default=None, eq=False, repr=False)
+    extends: str = attrs.field(default="", eq=False)
+    replaced: Source | None = attrs.field(default=None, eq=False, repr=False)
+    cause: Exception | None = attrs.field(default=None, eq=False, repr=False)
+
+    def usable(self) -> Source:
+        """The source itself. Raises: DescriptionError when it cannot be used, from what caused that."""
+        if self.diagnostics:
+            raise DescriptionError(self.diagnostics) from self.cause
+        return self
+
+    @property
+    def claims(self) -> bool:
+        """Whether the file says that it takes the place of another of its name, or builds on it."""
+        return self.override or self.extends == self.name
+
+    @property
+    def is_users(self) -> bool:
+        """Whether the user named the file, rather than nbxrt or an installed package."""
+        return self.origin in (PATH_VARIABLE, EXPLICIT)
 
 
 @attrs.frozen
@@ -72,10 +95,24 @@ class Found:
 
     def select(self, name: str) -> Source:
         """The file in force for a name. Raises: KeyError for an unknown name, DescriptionError for an unusable file."""
-        source = self.sources[name]
-        if source.diagnostics:
-            raise DescriptionError(source.diagnostics)
-        return source
+        return self.sources[name].usable()
+
+    def given(self, path: Path) -> Source:
+        """The file that was given by path. Raises: KeyError when none was."""
+        for source in self.sources.values():
+            if source.origin == EXPLICIT and source.file == path:
+                return source
+        raise KeyError(path)
+
+    def base(self, source: Source, name: str) -> Source | None:
+        """What a file means by a name that it extends: what is in force, and for its own name what it replaced."""
+        if name == source.name:
+            return source.replaced
+        if name in self.sources:
+            return self.sources[name]
+        from nbxrt.catalogue import packages  # only for a name that nothing else has: it reads all metadata
+
+        return packages.sources().get(name)
 
 
 def data_folder(kind: Literal["backends", "schema"], package: Traversable | None = None) -> Traversable:
@@ -96,8 +133,8 @@ def data_folder(kind: Literal["backends", "schema"], package: Traversable | None
 def find(explicit: Path | None = None, environment: Mapping[str, str] = os.environ) -> Found:
     """The files in force: built in, then those of `NBXRT_BACKEND_PATH`, then an explicit one.
 
-    A later file takes the place of an earlier one of the same name if it says `override: true`; otherwise it is kept
-    as unusable, with both files named. An explicit file needs no leave: nobody gives a path by accident.
+    A later file takes the place of an earlier one of the same name if it says `override: true` or extends it; otherwise
+    it is kept as unusable, with both files named. An explicit file needs no leave: nobody gives a path by accident.
     """
     sources: dict[str, Source] = {}
     missing: list[Missing] = []
@@ -108,18 +145,32 @@ def find(explicit: Path | None = None, environment: Mapping[str, str] = os.envir
             else:
                 sources[found.name] = _settled(found, sources.get(found.name))
     if explicit is not None:
-        given = _source(explicit, "given by path")
-        sources[given.name] = given
+        given = source_of(explicit, EXPLICIT)
+        sources[given.name] = attrs.evolve(given, replaced=_replaced_by(given, sources.get(given.name)))
     return Found(sources, tuple(missing))
 
 
 def _settled(later: Source, earlier: Source | None) -> Source:
-    """The later source, unusable when it takes a name without saying so."""
-    if earlier is None or later.override or later.diagnostics or _is_same_file(later.file, earlier.file):
+    """Which of two sources of a name is in force, and what it stands before.
+
+    One that says so stands before the other, whichever was found first. Where neither does, the later is unusable.
+    """
+    if earlier is None:
         return later
+    if later.claims or later.diagnostics or _is_same_file(later.file, earlier.file):
+        return attrs.evolve(later, replaced=_replaced_by(later, earlier))
+    if earlier.claims and (earlier.replaced is None or earlier.replaced.claims):
+        return attrs.evolve(earlier, replaced=_settled(later, earlier.replaced))
     message = f"`{later.name}` is the name of another backend already, from {earlier.shown} ({earlier.origin})"
     hint = "give this file another `name`, or say `override: true` in it"
-    return attrs.evolve(later, diagnostics=(_at_name(later, message, hint),))
+    return attrs.evolve(later, replaced=earlier, diagnostics=(_at_name(later, message, hint),))
+
+
+def _replaced_by(later: Source, earlier: Source | None) -> Source | None:
+    """The source that a later one of the same name stands before; a file named twice stands before itself once."""
+    while earlier is not None and _is_same_file(later.file, earlier.file):
+        earlier = earlier.replaced
+    return earlier
 
 
 def _at_name(source: Source, message: str, hint: str) -> Diagnostic:
@@ -143,23 +194,24 @@ def _is_our_checkout(folder: Path) -> bool:
 def _built_in(_environment: Mapping[str, str]) -> Iterator[Source]:
     for file in sorted(data_folder("backends").iterdir(), key=lambda each: each.name):
         if file.name.endswith(".yaml"):
-            yield Source(file.name[: -len(".yaml")], file, f"backends/{file.name}", "built in")
+            yield Source(file.name[: -len(".yaml")], file, f"backends/{file.name}", BUILT_IN)
 
 
 def _from_path(environment: Mapping[str, str]) -> Iterator[Source | Missing]:
     for part in environment.get(PATH_VARIABLE, "").split(os.pathsep):
         if part.strip():
-            yield from _files_at(Path(part), PATH_VARIABLE)
+            yield from files_at(Path(part), PATH_VARIABLE)
 
 
-# Who may name files, the weakest first. What installed packages offer (entry points) belongs between the two.
+# Who may name files, the weakest first.
 _ORIGINS: tuple[Callable[[Mapping[str, str]], Iterator[Source | Missing]], ...] = (_built_in, _from_path)
 
 
-def _files_at(path: Path, origin: str) -> Iterator[Source | Missing]:
+def files_at(path: Path, origin: str) -> Iterator[Source | Missing]:
+    """The file at a path, or the `*.yaml` files of a folder."""
     try:
-        files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-        exists = path.exists()
+        files = sorted(path.glob("*.yaml")) if os.path.isdir(path) else [path]
+        exists = os.path.exists(path)
     except OSError as error:
         yield Missing(str(path), origin, (error.strerror or "unreadable").lower())
         return
@@ -168,21 +220,23 @@ def _files_at(path: Path, origin: str) -> Iterator[Source | Missing]:
     elif not files:
         yield Missing(str(path), origin, "the folder holds no `*.yaml` file")
     else:
-        yield from (_source(file, origin) for file in files)
+        yield from (source_of(file, origin) for file in files)
 
 
-def _source(file: Path, origin: str) -> Source:
+def source_of(file: Path, origin: str) -> Source:
     """What a file says about itself; one that cannot be read goes by its file name."""
     scanned = reading.scan(file, str(file))
     data: Any = scanned.document.data if scanned.document is not None else None
     said = data if isinstance(data, dict) else {}
-    name = said.get("name")
+    name, base = said.get("name"), said.get("extends")
+    base = base if isinstance(base, str) else ""
     return Source(
-        name if isinstance(name, str) else file.stem,
+        name if isinstance(name, str) else base or file.stem,
         file,
         str(file),
         origin,
         said.get("override") is True,
         scanned.diagnostics,
         scanned.document,
+        base,
     )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from nbxrt.catalogue.forms import Name, names_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -21,6 +23,7 @@ class Variant:
     operation: Operation
     path: Path
     spec: Mapping[str, Any]
+    _named: list[tuple[Path, Any, Name]] = attrs.field(factory=list, init=False)
 
     @property
     def symbol(self) -> str:
@@ -45,6 +48,14 @@ class Variant:
         else:
             yield from ((self.path, each) for each in self.operation.c or ())
 
+    def named(self) -> list[tuple[Path, Any, Name]]:
+        """Path and value of each argument, with each name in it; looked for once."""
+        if not self._named:
+            self._named.extend(
+                (path, argument, name) for path, argument in self.arguments() for name in names_in(argument)
+            )
+        return self._named
+
 
 @attrs.frozen(eq=False)
 class Subject:
@@ -54,6 +65,7 @@ class Subject:
     contract: Contract
     faulty: frozenset[Path]
     broken: frozenset[Path]
+    _found: list[Variant] = attrs.field(factory=list, init=False)
 
     @classmethod
     def of(cls, document: Document, contract: Contract, faults: Iterable[Path]) -> Subject:
@@ -68,8 +80,7 @@ class Subject:
 
     def where(self, path: Path) -> str:
         """File, line and column of a node, for notes."""
-        place = self.document.place(path)
-        return f"{self.document.name}:{place.line}:{place.column}"
+        return self.document.where(path)
 
     def value(self, *path: str) -> Any:
         """The value at a path, None when there is none or its form is wrong."""
@@ -92,8 +103,13 @@ class Subject:
         """The sound entries of a mapping; empty when there is no mapping."""
         return {key: value for key, value in self.mapping(*path).items() if (*path, key) not in self.broken}
 
-    def variants(self) -> Iterator[Variant]:
-        """Every sound variant of every operation that the contract has."""
+    def variants(self) -> list[Variant]:
+        """Every sound variant of every operation that the contract has; looked for once, asked for by most checks."""
+        if not self._found:
+            self._found.extend(self._variants())
+        return self._found
+
+    def _variants(self) -> Iterator[Variant]:
         for name, spec in self.mapping("operations").items():
             operation = self.contract.operations.get(name)
             if operation is not None:

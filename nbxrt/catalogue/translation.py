@@ -125,9 +125,8 @@ def _required(error: Error) -> Iterator[Missing]:
 
 def _additional(error: Error) -> Iterator[Unknown]:
     known = error.schema["properties"]
-    for key in error.instance:
-        if key not in known and not key.startswith("x-"):
-            yield Unknown(error.path, key, "a backend file", tuple(known))
+    unknown = (key for key in error.instance if key not in known and not key.startswith("x-"))
+    yield from (Unknown(error.path, key, "a backend file", tuple(known)) for key in islice(unknown, MAX_ERRORS))
 
 
 def _pattern(error: Error) -> Iterator[Diagnostic]:

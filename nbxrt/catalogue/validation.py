@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue import meaning, reading, schema
 from nbxrt.catalogue.subject import Subject
-from nbxrt.catalogue.translation import translated
+from nbxrt.catalogue.translation import MAX_ERRORS, translated
 
 if TYPE_CHECKING:
     import os
@@ -34,20 +35,37 @@ def validate_file(path: str | os.PathLike[str], contract: Contract | None = None
     if scanned.document is None:
         return scanned.diagnostics
     told = {(fault.line, fault.column) for fault in scanned.diagnostics}
-    found = check(scanned.document, contract or contracts.load())
+    found = _check_with_base(Path(path), scanned.document, contract or contracts.load())
     return _in_order([*scanned.diagnostics, *(each for each in found if (each.line, each.column) not in told)])
 
 
 def check(document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
     """Every fault of a document, in order of place.
 
-    Meaning is asked only of what the schema accepts, so that one mistake gives one message.
+    Meaning is asked only of what the schema accepts, so that one mistake gives one message. Of a file that extends
+    another only the form is checked: what it means is asked of both together, in inheritance.py.
     """
     validator = _validator(contract)
     form = translated(validator.iter_errors(document.data), validator.schema, document, contract)
     subject = Subject.of(document, contract, form.broken)
-    faults = [*form.diagnostics, *(meaning.check(subject) if form.is_complete else ())]
-    return _in_order([*faults, *_misread_words(document, {(fault.line, fault.column) for fault in faults})])
+    faults = [*form.diagnostics, *(meaning.check(subject) if form.is_complete and not is_part(document) else ())]
+    misread = _misread_words(document, {(fault.line, fault.column) for fault in faults})
+    return _in_order([*faults, *islice(misread, MAX_ERRORS)])
+
+
+def is_part(document: Document) -> bool:
+    """Whether a file says that it extends another."""
+    return isinstance(document.data, dict) and "extends" in document.data
+
+
+def _check_with_base(path: Path, document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
+    """Every fault of a file, together with what it extends."""
+    if not is_part(document):
+        return check(document, contract)
+    from nbxrt.catalogue import inheritance, sources  # which check with this module
+
+    found = sources.find(path)
+    return inheritance.whole(found.given(path), found, contract).faults
 
 
 def _in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -63,6 +81,7 @@ def _validator(contract: Contract) -> Any:
     """The schema's validator, made once a contract.
 
     References are replaced by what they refer to, which takes a third off the time and leaves nothing to look up.
+    It answers the simplest conditions itself, which takes a fifth off the time.
     It differs from jsonschema's own in two points: 1.0 is no integer, and `$` is the end of a text, as in JavaScript,
     where Python also takes the place before a last line break.
     """
@@ -70,7 +89,7 @@ def _validator(contract: Contract) -> Any:
     from referencing import Registry
 
     checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
-    keywords = {"pattern": _check_pattern}
+    keywords = {"pattern": _check_pattern, "if": _check_if}
     strict = validators.extend(Draft202012Validator, keywords, type_checker=checker)  # type: ignore[no-untyped-call]
     whole = schema.generate(contract)
     return strict(_resolved(whole, whole["$defs"], {}), registry=Registry())
@@ -85,6 +104,21 @@ def _check_pattern(_validator: object, pattern: str, instance: object, _schema: 
 
     if isinstance(instance, str) and not _compiled(pattern).search(instance):
         yield ValidationError("the pattern does not match")
+
+
+def _check_if(validator: Any, condition: dict[str, Any], instance: object, whole: dict[str, Any]) -> Iterator[Any]:
+    branch = "then" if _holds(validator, condition, instance) else "else"
+    if branch in whole:
+        yield from validator.descend(instance, whole[branch], schema_path=branch)
+
+
+def _holds(validator: Any, condition: dict[str, Any], instance: object) -> bool:
+    """Whether a condition holds; a type or a list of keys, as most of ours are, need no validator of their own."""
+    if condition.keys() == {"type"} and isinstance(condition["type"], str):
+        return bool(validator.is_type(instance, condition["type"]))
+    if condition.keys() == {"required"}:
+        return not isinstance(instance, dict) or all(key in instance for key in condition["required"])
+    return bool(validator.evolve(schema=condition).is_valid(instance))
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue.diagnostics import Diagnostic, listed, quoted
+from nbxrt.catalogue.diagnostics import Diagnostic, listed, path_text, quoted
 from nbxrt.catalogue.schema_parts import PLATFORMS, VERSION
 
 if TYPE_CHECKING:
@@ -87,6 +87,16 @@ def empty_library_name(error: Error, _types: object = None) -> Diagnostic | None
     return error.diagnostic("empty-library-name", message, hint="leave the system out when the library is not there")
 
 
+def _turned_off(error: Error, _types: list[str]) -> Diagnostic | None:
+    """What has to be there, in a file that would take it out of the one that it extends."""
+    is_unit = len(error.path) <= (3 if error.path[:1] == ("libraries",) else 2)
+    if error.instance is not None or not is_unit or "extends" not in (error.document.data or ()):
+        return None
+    if not error.document.place(error.path).written:
+        return None  # nothing was written: what was meant to stand there is told
+    return error.diagnostic("required-key", f"{quoted(path_text(error.path))} is required, and cannot be taken out")
+
+
 def _bare_symbol(error: Error, types: list[str]) -> Diagnostic | None:
     """A symbol alone, for an operation to which the contract gives no usual order."""
     is_operation = error.path[:1] == ("operations",) and len(error.path) > 1 and "object" in types
@@ -154,6 +164,7 @@ def _quote_it(error: Error) -> str:
 # Mistakes with a sentence of their own; the first that applies is told.
 _COMMON: tuple[Callable[[Error, list[str]], Diagnostic | None], ...] = (
     empty_library_name,
+    _turned_off,
     _bare_symbol,
     _version_float,
     _odd_number,

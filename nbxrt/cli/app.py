@@ -17,7 +17,12 @@ from nbxrt.errors import NbxrtError
 COMMANDS = {
     "doctor": "nbxrt.cli.doctor.command",
     "list": "nbxrt.cli.list",
+    "libraries": "nbxrt.cli.libraries",
     "show": "nbxrt.cli.show",
+    "new": "nbxrt.cli.new",
+    "upgrade": "nbxrt.cli.upgrade",
+    "explain": "nbxrt.cli.explain",
+    "diff": "nbxrt.cli.diff",
     "validate": "nbxrt.cli.validate",
     "schema": "nbxrt.cli.schema",
     "demo": "nbxrt.cli.demo.command",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbxrt import management
 from nbxrt.errors import NbxrtError
 
 if TYPE_CHECKING:
@@ -21,12 +22,14 @@ def described(runtime: Runtime, device: int) -> dict[str, Any]:
     facts: dict[str, Any] = {"index": device, "name": "", "pci": "", "uuid": "", "free": None, "total": None}
     for key, operation in (("name", "device_name"), ("pci", "pci_bus_id"), ("uuid", "device_uuid")):
         value, _why = _asked(getattr(runtime, operation), device)
-        facts[key] = uuid_text(value) if isinstance(value, bytes) else value or ""
+        facts[key] = management.uuid_text(value) if isinstance(value, bytes) else value or ""
+    monitor, _why = _asked(management.monitor, runtime, device)
+    facts["is_part"] = monitor is not None and monitor.is_part
     memory, reason = _asked(_memory, runtime, device)
     facts["is_usable"] = memory is not None
     facts["reason"] = reason
     if memory is None:
-        memory, _why = _asked(_memory_of_card, runtime, facts["pci"])
+        memory, _why = _asked(_memory_by_monitor, runtime, monitor)
     if memory is not None:
         facts["free"], facts["total"] = memory
     return facts
@@ -34,14 +37,8 @@ def described(runtime: Runtime, device: int) -> dict[str, Any]:
 
 def why_none(runtime: Runtime) -> str:
     """Why the runtime counts no device, in its library's words; empty when it does not say."""
-    _memory, reason = _asked(runtime.mem_get_info)
-    return reason
-
-
-def uuid_text(uuid: bytes) -> str:
-    """16 bytes as people write a UUID."""
-    digits = uuid.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    error = runtime.why_no_device()
+    return error.summary if error is not None else _asked(runtime.mem_get_info)[1]
 
 
 def _memory(runtime: Runtime, device: int) -> tuple[int, int]:
@@ -49,15 +46,11 @@ def _memory(runtime: Runtime, device: int) -> tuple[int, int]:
     return runtime.mem_get_info()
 
 
-def _memory_of_card(runtime: Runtime, pci: str) -> tuple[int, int]:
-    monitor = runtime.monitor_by_pci_bus_id(pci)
-    total = runtime.monitor_memory_total(monitor)
-    return total - runtime.monitor_memory_used(monitor), total
-
-
-def first_line(error: NbxrtError) -> str:
-    """What an error says, without its details."""
-    return error.message.split("\n", 1)[0]
+def _memory_by_monitor(runtime: Runtime, monitor: management.Monitor | None) -> tuple[int, int] | None:
+    if monitor is None or not monitor.is_sure:
+        return None
+    total = runtime.monitor_memory_total(monitor.handle)
+    return total - runtime.monitor_memory_used(monitor.handle), total
 
 
 def _asked(question: Callable[..., Any], *about: Any) -> tuple[Any, str]:
@@ -65,4 +58,4 @@ def _asked(question: Callable[..., Any], *about: Any) -> tuple[Any, str]:
     try:
         return question(*about), ""
     except NbxrtError as error:
-        return None, first_line(error)
+        return None, error.summary

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the backends that can be named, in order of detection.
 
-    Built-in ones, and those of the files in NBXRT_BACKEND_PATH. Exits with 1 when a file cannot be used.
+    Built-in ones, those of the files in NBXRT_BACKEND_PATH, and those that installed packages offer, which are opened
+    by name and never detected. Exits with 1 when a file cannot be used.
     """
-    rows = [facts(name) for name in descriptions.names()]
+    rows = [facts(name) for name in descriptions.with_packages()]
     writer = Writer()
     if as_json:
         writer.json(rows)

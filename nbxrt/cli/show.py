@@ -9,7 +9,7 @@ import click
 
 from nbxrt import descriptions, errors, runtime
 from nbxrt.binding.machine import Machine
-from nbxrt.cli import cforms
+from nbxrt.cli import cforms, explain
 from nbxrt.cli.console import Writer
 
 if TYPE_CHECKING:
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="NAME|FILE")
 @click.option("--operation", metavar="OP", help="Only this operation: what it means and how the backend does it.")
 @click.option("--source", metavar="OP", help="The function that is generated for this operation; opens the backend.")
-def command(name: str, operation: str | None, source: str | None) -> None:
+@click.option("--origin", is_flag=True, help="Every value with the file and line that says it, and what it replaced.")
+def command(name: str, operation: str | None, source: str | None, origin: bool) -> None:
     """Show what a backend is: its libraries and where they are searched, its operations, and what it lacks.
 
     A backend is named, or given by the path of its file.
     """
     writer = Writer()
+    if origin:
+        explain.write_origins(writer, name)
+        return
     if source is not None:
         writer.line(generated_source(name, known_operation(source)))
         return
@@ -84,7 +88,7 @@ def _signs(rule: tuple[Any, ...] | None) -> Iterator[str]:
     if rule is None:
         yield "only the runtime can tell"
         return
-    pci, nodes, ask = rule
+    pci, nodes, ask, _hint = rule
     if pci:
         yield f"PCI vendor {pci[0]:#06x}, classes {', '.join(f'{each:#04x}' for each in pci[1])}"
     if nodes:
@@ -129,6 +133,7 @@ _STEPS: dict[str, Callable[[tuple[str, ...], tuple[str, ...]], str]] = {
     "system": lambda _where, _folders: "the system's loader",
     "root": lambda where, folders: _below(where[0], folders),
     "process": lambda _where, _folders: "the symbols of the process itself",
+    "finder": lambda where, _folders: f"what {where[0]}.{where[1]}({where[2]!r}) answers, when there is nothing else",
 }
 
 
@@ -172,7 +177,7 @@ def _operation(writer: Writer, description: Mapping[str, Any], name: str) -> Non
         writer.row(label, text)
     if name in description["absent"]:
         reason, line = description["absent"][name]
-        writer.row("absent", f"{reason}\n{_place(description, line)}", style="bold", word=reason)
+        writer.row("absent", f"{reason}\n{errors.place(description, line)}", style="bold", word=reason)
         return
     operation = description["operations"][name]
     writer.row("bound", "\n".join(cforms.variants(operation, _usual_role(name))))
@@ -180,7 +185,7 @@ def _operation(writer: Writer, description: Mapping[str, Any], name: str) -> Non
         writer.row("needs", f"a device whose {description['needs'][name]} is not 0")
     for used, ranges in _layouts(description, operation):
         writer.row("structure", f"{used}: {ranges}")
-    writer.row("file", _place(description, operation[0]))
+    writer.row("file", errors.place(description, operation[0]))
 
 
 def _typed(parameters: tuple[tuple[Any, ...], ...]) -> str:
@@ -211,7 +216,3 @@ def _layouts(description: Mapping[str, Any], operation: tuple[Any, ...]) -> Iter
         layouts = description["structs"][name]
         sizes = (f"{nbytes} bytes {cforms.span(since, before)}" for since, before, nbytes, *_rest in layouts)
         yield name, "; ".join(map(str.strip, sizes))
-
-
-def _place(description: Mapping[str, Any], line: int) -> str:
-    return f"{description['file']}:{line}" if line else str(description["file"])

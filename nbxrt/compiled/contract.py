@@ -1371,7 +1371,7 @@ CONTRACT = {'contract': 1,
                                     'answers': None},
                 'monitor_processes': {'group': 'management',
                                       'says': 'The processes that compute on the device, with the bytes attributed '
-                                              'to each.',
+                                              'to each; 2**64-1 where the library has no number.',
                                       'since': 1,
                                       'takes': (('monitor', 'monitor', None, ()),),
                                       'gives': (('processes', 'processes'),),

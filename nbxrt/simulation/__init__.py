@@ -19,6 +19,8 @@ A process that uses one may set, lists separated by commas:
     NBXRT_SIM_LATENCY_US=200             a thread does the streams' work, each piece that late
     NBXRT_SIM_SLEEP_US=free:1000         OPERATION:MICROSECONDS that each call takes before it does anything
     NBXRT_SIM_NO_DRIVER=1                as where the vendor's kernel driver is not installed
+    NBXRT_SIM_CONTEXT=500M               memory of a device that its context takes; nothing when unset
+    NBXRT_SIM_DRIVER_VERSION=11040       what the runtime answers for the driver's version, as the vendor codes it
     NBXRT_SIM_VISIBLE=1,0                devices that the runtime shows, in this order
     NBXRT_SIM_OBEY_VISIBILITY=1          the vendor's own variables hide devices
     NBXRT_SIM_ATTRIBUTES=warp_size=64    facts of the devices, by the contract's words

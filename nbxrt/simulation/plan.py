@@ -140,7 +140,21 @@ def _version(description: Description, role: str, wanted: str | None, runtime: V
         return version
     if not majors:
         return runtime if data["version"] else ()
-    return runtime if runtime and runtime[0] in majors else (majors[0],)
+    if runtime and runtime[0] in majors:
+        return runtime
+    return next(((major,) for major in majors if _is_laid_out(description, role, (major,))), (majors[0],))
+
+
+def _is_laid_out(description: Description, role: str, version: Version) -> bool:
+    """Whether the file knows every structure that the role's operations use, in that version."""
+    return all(
+        any(applies(version, since, before) for since, before, *_layout in description["structs"][argument[1]])
+        for _line, variants in description["operations"].values()
+        for form, _since, _before, _platforms, what, _results in variants
+        if form == "call" and what[1] == role
+        for argument in what[2]
+        if argument[0] == "rows" or argument[0].startswith("struct")
+    )
 
 
 def _files(description: Description, role: str, versions: Mapping[str, Version], system: str) -> tuple[str, ...]:
@@ -210,7 +224,7 @@ def _role_calls(plan: Plan) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """(symbol, role, which call, how it is described) of what a role is asked and told apart from operations."""
     for role in plan.roles:
         data = plan.description["libraries"][role]
-        calls = {key: data[key] for key in ("version", "init", "enter", "close")}
+        calls = {key: data[key] for key in ("version", "driver_version", "init", "enter", "close")}
         calls |= {key: data["status"][key] for key in ("clear", "name", "text")}
         for call, spec in calls.items():
             for symbol in spec[0] if spec else ():

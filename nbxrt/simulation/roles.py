@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt.simulation.decoding import C_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from nbxrt.simulation.plan import Function, Plan
 
@@ -44,6 +44,9 @@ def role_tables(plan: Plan) -> Iterable[str]:
     yield f"const int sim_role_count = {len(rows)};"
     variables = [*map(_quoted, plan.description["visibility"]), "NULL"]
     yield f"const char *const sim_visibility[] = {{ {', '.join(variables)} }};"
+    management = plan.description["libraries"].get("management", {})
+    prefixes = [*map(_quoted, management.get("uuid_prefixes", ())), "NULL"]
+    yield f"const char *const sim_uuid_prefixes[] = {{ {', '.join(prefixes)} }};"
 
 
 def _role_row(plan: Plan, role: str) -> list[str]:
@@ -94,7 +97,7 @@ def role_function(plan: Plan, function: Function) -> list[str]:
     body += [f"    {line}" for line in _role_results(plan, function, arguments)]
     if returns[0] == "text":
         code = next(at for at, argument in enumerate(arguments) if argument[0] == "param")
-        body += ["sim_end(&call);", f"return {_words(function.call, role, f'a{code}')};"]
+        body += ["sim_end(&call);", f"return {_words(plan, function, role, f'a{code}')};"]
     else:
         body.append("return sim_end(&call);" if returns[0] != "nothing" else "sim_end(&call);")
     head = f"{EXPORT} {return_type(returns)}{function.symbol}({', '.join(parameters) or 'void'})"
@@ -134,19 +137,34 @@ def _role_results(plan: Plan, function: Function, arguments: Any) -> list[str]:
     code = next((f"a{at}" for at, argument in enumerate(arguments) if argument[0] == "param"), "0")
     for at, argument in enumerate(arguments):
         if argument[0] == "out":
-            is_version = function.call == "version"
-            value = _version_number(plan, function.role) if is_version else _words(function.call, role, code)
+            value = _VERSIONS.get(function.call, _words)(plan, function, role, code)
             lines.append(f"if (!call.kind) *a{at} = {value};")
     return lines
 
 
-def _words(call: str, role: int, code: str) -> str:
-    if call == "text":
+def _words(_plan: Plan, function: Function, role: int, code: str) -> str:
+    if function.call == "text":
         return f"sim_role_kind_text({role}, {code}, kind_texts)"
     return f"sim_role_kind_name({role}, {code})"
 
 
-def _version_number(plan: Plan, role: str) -> int:
+def _own_version(plan: Plan, function: Function, _role: int, _code: str) -> str:
     """The number that a library of this version answers, which the role's digits decode."""
-    digits = plan.description["libraries"][role]["digits"]
+    number = _number(plan, function.role, plan.description["libraries"][function.role]["digits"])
+    return f"sim_version_of_driver({number})" if function.role == "driver" else str(number)
+
+
+def _drivers_version(plan: Plan, function: Function, _role: int, _code: str) -> str:
+    """The driver is as new as the library, unless a setting says otherwise."""
+    digits = plan.description["libraries"][function.role]["driver_digits"]
+    return f"sim_driver_version({_number(plan, function.role, digits)})"
+
+
+def _number(plan: Plan, role: str, digits: tuple[int, ...]) -> int:
     return sum(part * digit for part, digit in zip(plan.versions[role], digits, strict=False))
+
+
+_VERSIONS: Mapping[str, Callable[[Plan, Function, int, str], str]] = {
+    "version": _own_version,
+    "driver_version": _drivers_version,
+}

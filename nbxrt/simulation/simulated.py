@@ -36,6 +36,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "set_devices": (None, (ctypes.c_int,)),
     "set_visible": (None, (ctypes.c_char_p,)),
     "set_no_driver": (None, (ctypes.c_int,)),
+    "set_driver_version": (None, (ctypes.c_int,)),
+    "set_context": (None, (ctypes.c_uint64,)),
+    "set_part": (None, (ctypes.c_int, ctypes.c_int)),
     "memory": (ctypes.c_uint64, (ctypes.c_int,)),
     "set_memory": (None, (ctypes.c_int, ctypes.c_uint64)),
     "set_attribute": (ctypes.c_int, (ctypes.c_int, ctypes.c_char_p, ctypes.c_int)),
@@ -163,6 +166,18 @@ class Simulation:
         """Behave as where the vendor's kernel driver is not installed."""
         self._control("set_no_driver", none)
 
+    def set_driver_version(self, number: int) -> None:
+        """What the runtime answers for the driver's version, as the vendor codes it; -1 is its own version."""
+        self._control("set_driver_version", number)
+
+    def set_context(self, nbytes: int) -> None:
+        """Let every context that is made from now on take so much of its device's memory."""
+        self._control("set_context", nbytes)
+
+    def set_part(self, device: int, part: bool = True, *, known: bool = True) -> None:
+        """Make a device a part of a card, which the management library finds by UUID, or with `known` false not."""
+        self._control("set_part", device, 0 if not part else 1 if known else 2)
+
     def set_attribute(self, attribute: str, value: int, device: int | None = None) -> None:
         """Change a fact of a device, by the contract's word, or of all devices."""
         if self._control("set_attribute", -1 if device is None else device, attribute.encode(), value):
@@ -191,7 +206,7 @@ class Simulation:
         or `*`; `device` limits it to calls on that device. A kind after which the context is lost loses it.
         """
         known = (*self.contract["operations"], *self.symbols, *BESIDE)
-        role_calls = ("version", "init", "enter", "close", "clear", "name", "text")
+        role_calls = ("version", "driver_version", "init", "enter", "close", "clear", "name", "text")
         if operation not in known and operation.partition(".")[2] not in role_calls:
             close = errors.nearest(operation, known)
             hint = f"did you mean `{close}`?" if close else ""

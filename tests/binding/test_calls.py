@@ -249,6 +249,29 @@ class TestStructures:
 
         assert rt.pointer_attributes(0x4000) == ("device", 1, 0x4000, 0)
 
+    def test_a_structure_by_value_has_the_size_of_the_librarys_version(self, toy: Any) -> None:
+        c = """
+            struct place { int type; int id; };
+            int version(int *v) { *v = 1000; return 0; }
+            int fill(struct place p, void *a, int value, size_t n)
+            { return p.type == 1 && p.id == 7 && n == 64 ? 0 : 1; }
+        """
+        fields = {"type": [0, "int"], "id": [4, "int"]}
+        args = [{"struct": "place", "by_value": {"id": "value"}}, "address", "value", "nbytes"]
+        rt = toy(
+            c,
+            operations={"memset": {"call": "fill", "args": args}},
+            structs={
+                "place": [
+                    {"since": 1, "before": 2, "bytes": 8, "fields": fields, "constants": {"type": 1}},
+                    {"since": 2, "bytes": 24, "fields": fields, "constants": {"type": 1}},
+                ]
+            },
+            role={"version": {"call": "version", "digits": [1000, 10]}},
+        )
+
+        rt.memset(0x1000, 7, 64)
+
     def test_a_field_may_be_named_by_a_keyword_of_the_language(self, toy: Any) -> None:
         c = """
             struct place { int from; int in; };

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -397,15 +396,3 @@ def test_a_changed_file_is_right_or_has_faults_and_nothing_else_happens(
         assert fault.render()
         assert 1 <= fault.line <= text.count("\n") + 1
         assert fault.source == text.split("\n")[fault.line - 1]
-
-
-@pytest.mark.checkout
-def test_every_reference_has_its_line_in_the_documentation(root: Path) -> None:
-    code = "".join(file.read_text("utf-8") for file in (root / "nbxrt" / "catalogue").glob("*.py"))
-    documented = (root / "docs" / "errors.md").read_text("utf-8")
-    called = re.findall(
-        r"(?:diagnostic|_report|_report_at|_refuse|_refuse_at|_at_arguments)\([^\"]*?\"([a-z]+-[a-z-]+)\"", code
-    )
-
-    assert len(called) > 30
-    assert [reference for reference in sorted(set(called)) if f"| `{reference}` |" not in documented] == []

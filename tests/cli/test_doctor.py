@@ -89,6 +89,7 @@ def test_a_device_is_described_with_name_memory_uuid_and_place(toy: Toy) -> None
         "name": "Toy 1",
         "pci": "0000:02:00.0",
         "uuid": "10111213-1415-1617-1819-1a1b1c1d1e1f",
+        "is_part": False,
         "free": 3 << 30,
         "total": 4 << 30,
         "is_usable": True,
@@ -104,7 +105,7 @@ def test_the_version_of_a_library_is_told_with_its_path(toy: Toy) -> None:
 
     said = " ".join(run("doctor").out.split())
 
-    assert "/libtoy.so.1, version 2.3 " in said
+    assert "/libtoy.so.1, version 2.3, found by `$TOY_HOME` " in said
 
 
 @on_linux

@@ -43,14 +43,18 @@ def test_the_public_names_are_these() -> None:
         "CapabilityError",
         "DescriptionError",
         "Detection",
+        "DeviceChoice",
         "DeviceError",
         "DeviceIndexError",
+        "DeviceProcess",
+        "DeviceProcesses",
         "DriverError",
         "LibraryBrokenError",
         "LibraryNotFoundError",
         "NbxrtError",
         "NoDeviceError",
         "OutOfMemoryError",
+        "ProcessMemory",
         "Runtime",
         "SymbolNotFoundError",
         "UntestedVersionError",
@@ -63,7 +67,12 @@ def test_the_public_names_are_these() -> None:
         "gpu_backend",
         "gpu_runtime",
         "invalidate_current_device_cache",
+        "most_free_device",
+        "most_free_device_report",
         "open",
+        "process_memory",
+        "process_memory_report",
+        "processes",
         "reset",
         "set_device",
         "trace",
@@ -209,7 +218,7 @@ class TestDevices:
     ) -> None:
         runtime = open_toy(tmp_path, monkeypatch)
         nbxrt.ensure_triton_device(1)
-        runtime.set_device(0)
+        runtime.toySetDevice(0)  # behind our back
 
         nbxrt.ensure_triton_device(1)
         trusted = runtime.get_device()
@@ -217,6 +226,18 @@ class TestDevices:
         nbxrt.ensure_triton_device(1)
 
         assert (trusted, runtime.get_device()) == (0, 1)
+        nbxrt.reset()
+
+    def test_a_switch_by_the_runtimes_own_operation_is_noticed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runtime = open_toy(tmp_path, monkeypatch)
+        nbxrt.set_device(1)
+        runtime.set_device(0)
+
+        nbxrt.set_device(1)
+
+        assert runtime.get_device() == 1
         nbxrt.reset()
 
     def test_triton_is_told_only_if_its_driver_is_active_already(

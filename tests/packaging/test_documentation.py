@@ -67,7 +67,7 @@ def test_every_error_class_is_documented_by_its_reference(root: Path) -> None:
 def test_every_fault_of_a_file_is_documented_by_its_reference(root: Path) -> None:
     said = {word for file in (root / "nbxrt" / "catalogue").glob("*.py") for word in _references(file)}
 
-    documented = set(re.findall(r"^\| `([a-z0-9-]+)` \|", _page(root, "errors.md"), re.MULTILINE))
+    documented = set(re.findall(r"^### `([a-z0-9-]+)`", _page(root, "diagnostics.md"), re.MULTILINE))
 
     assert said - documented == set()
 

@@ -94,7 +94,7 @@ def test_a_library_that_is_loaded_goes_on_while_it_is_built_again(
     [
         ("cuda", None, ["libcudart.so.13", "libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2"]),
         ("cuda", "11.8", ["libcudart.so.11.0", "libcuda.so.1", "libnvidia-ml.so.1", "libnccl.so.2"]),
-        ("hip", "5.2", ["libamdhip64.so.5", "libamdhip64.so.5", "libamd_smi.so.27", "librccl.so.1"]),
+        ("hip", "5.2", ["libamdhip64.so.5", "libamdhip64.so.5", "libamd_smi.so.26", "librccl.so.1"]),
     ],
 )
 def test_files_have_the_names_that_the_search_looks_for(

@@ -54,6 +54,6 @@ def _why_not(report: nbxrt.BackendReport) -> str:
         if opened.device_count():
             return ""
     except NbxrtError as error:
-        return devices.first_line(error)
+        return error.summary
     said = devices.why_none(opened)
     return f"{report.device_reason}, but its runtime counts no device" + (f": {said}" if said else "")

@@ -84,7 +84,7 @@ def _broken_library(found: Report, known: Descriptions) -> Iterator[str]:
 def _card_without_driver(found: Report, known: Descriptions) -> Iterator[str]:
     for backend in _gpus(found):
         if backend["device"] == "no" and not backend["is_seen"] and "kernel driver" in backend["device_reason"]:
-            hint = _hint(known, backend["name"], "driver")
+            hint = _presence_hint(found, known, backend["name"]) or _hint(known, backend["name"], "driver")
             yield f"`{backend['name']}`: {backend['device_reason']}" + (f"; {hint}." if hint else ".")
 
 
@@ -106,7 +106,7 @@ def _card_without_device(found: Report, known: Descriptions) -> Iterator[str]:
         is_told = backend["crash"] or _hiding(found, known, backend)
         if backend["is_seen"] and backend["library"] == "yes" and not backend["devices"] and not is_told:
             reason = backend["devices_reason"] or backend["device_reason"]
-            hint = _hint(known, backend["name"], "driver")
+            hint = backend["devices_hint"] or _hint(known, backend["name"], "driver")
             yield f"`{backend['name']}` has a card here and counts no device ({reason})" + (
                 f": {hint}." if hint else "."
             )
@@ -119,8 +119,22 @@ def _unusable_device(found: Report, _known: Descriptions) -> Iterator[str]:
                 yield f"Device {device['index']} of `{backend['name']}` cannot be used: {device['reason']}."
 
 
+def _management_trouble(found: Report, _known: Descriptions) -> Iterator[str]:
+    for backend in _gpus(found):
+        for library in backend["libraries"]:
+            if library["trouble"] and library["hint"] and backend["is_seen"]:
+                hint = library["hint"]
+                yield f"{hint[0].upper()}{hint[1:]}: {library['path']} cannot be used, {library['trouble']}."
+
+
 def _gpus(found: Report) -> Iterator[Mapping[str, Any]]:
     return (backend for backend in found["backends"] if backend["kind"] != "cpu")
+
+
+def _presence_hint(found: Report, known: Descriptions, name: str) -> str:
+    """What the backend's file advises where a card is there and its device node is not."""
+    rule = known[name]["presence"].get(found["machine"]["system"]) if name in known else None
+    return str(rule[3]) if rule else ""
 
 
 def _hint(known: Descriptions, name: str, role: str) -> str:
@@ -139,6 +153,7 @@ _RULES: tuple[Callable[[Report, Descriptions], Iterator[str]], ...] = (
     _hidden,
     _card_without_device,
     _unusable_device,
+    _management_trouble,
     _contradictions,
     _broken_library,
 )

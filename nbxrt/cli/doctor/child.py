@@ -6,17 +6,13 @@ that aborts or hangs then costs one backend's answers and not the report, and no
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import sys
 from typing import Any
+
+from nbxrt import childprocess
 
 #: Seconds after which a probe is given up. The first use of eight cards without persistence takes about twenty.
 PATIENCE = 90.0
-
-# The child imports from where this process does, zips included, and not from its working folder.
-_START = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from nbxrt.cli.doctor import probe; probe.main()"
 
 
 def probed(patience: float = PATIENCE) -> dict[str, Any]:
@@ -41,32 +37,20 @@ def probed(patience: float = PATIENCE) -> dict[str, Any]:
 
 def _run(skip: list[str], patience: float) -> tuple[list[dict[str, Any]], str]:
     """The answers of one probe, and how it ended, in words."""
-    if not sys.executable:
-        return [], "Python does not know its own executable, so that no child process could be started"
-    command = [sys.executable, "-c", _START, "\n".join(sys.path), *skip]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=patience, check=False)  # noqa: S603  # ourselves
-    except subprocess.TimeoutExpired as error:
-        return _answers(error.stdout or b""), f"no answer within {patience:.0f} s"
-    except OSError as error:
-        return [], f"no child process could be started: {error.strerror}"
-    return _answers(done.stdout), _ending(done.returncode, done.stderr)
+    ended = childprocess.run("nbxrt.cli.doctor.probe", skip, patience)
+    return childprocess.answers(ended.output), _ending(ended)
 
 
-def _answers(output: bytes) -> list[dict[str, Any]]:
-    """The whole lines; the last one may have been cut off."""
-    return [json.loads(line) for line in output.split(b"\n")[:-1]]
-
-
-def _ending(code: int, stderr: bytes) -> str:
-    if code < 0:
+def _ending(ended: childprocess.Ended) -> str:
+    if ended.code is None:
+        return ended.reason
+    if ended.signal:
         try:
-            name = signal.Signals(-code).name
+            name = signal.Signals(ended.signal).name
         except ValueError:
-            name = f"signal {-code}"
+            name = f"signal {ended.signal}"
         return f"the process was ended by {name}"
-    last = stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return f"the process ended with code {code}" + (f" ({last})" if last else "")
+    return f"the process ended with code {ended.code}" + (f" ({ended.complaint})" if ended.complaint else "")
 
 
 def _take_in(found: dict[str, Any], answers: list[dict[str, Any]]) -> dict[str, Any] | None:

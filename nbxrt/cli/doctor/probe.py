@@ -6,13 +6,11 @@ with what was found of all, `{"backend": …}` with more of one, and `{"end": tr
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from nbxrt import detection, runtime
+from nbxrt import childprocess, detection, management, runtime
 from nbxrt.binding.layout import as_tuple
 from nbxrt.cli import devices
 from nbxrt.errors import LibraryNotFoundError, NbxrtError
@@ -20,6 +18,7 @@ from nbxrt.errors import LibraryNotFoundError, NbxrtError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nbxrt.binding.library import Library
     from nbxrt.binding.search import Candidate
 
     Write = Callable[[dict[str, Any]], None]
@@ -30,14 +29,7 @@ ROLES = ("driver", "management")
 
 def main() -> None:
     """Probe all backends but those named on the command line, which ended an earlier probe."""
-    # A vendor's library may print: what it prints must not get between the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)
-
-    def write(answer: dict[str, Any]) -> None:
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
+    write = childprocess.answering()
     probe(write, skip=sys.argv[1:])
     write({"end": True})
 
@@ -65,10 +57,16 @@ def _ask(write: Write, report: detection.BackendReport) -> None:
     write({"stage": "devices", "backend": report.name})
     try:
         count = opened.device_count()
-        said = {"count": count, "devices_reason": "" if count else devices.why_none(opened)}
+        said = {"count": count, **_none(opened)} if not count else {"count": count}
         write({"backend": report.name, **said, "devices": [devices.described(opened, index) for index in range(count)]})
     except NbxrtError as error:
-        write({"backend": report.name, "devices_reason": devices.first_line(error), "devices": []})
+        write({"backend": report.name, "devices_reason": error.summary, "devices": []})
+
+
+def _none(opened: runtime.Runtime) -> dict[str, str]:
+    """Why there is no device, and what helps."""
+    error = opened.why_no_device()
+    return {"devices_reason": devices.why_none(opened), "devices_hint": error.hint if error is not None else ""}
 
 
 def _report(report: detection.BackendReport) -> dict[str, Any]:
@@ -90,6 +88,7 @@ def _report(report: detection.BackendReport) -> dict[str, Any]:
         "libraries": [],
         "devices": [],
         "devices_reason": "",
+        "devices_hint": "",
         "crash": "",
     }
 
@@ -105,18 +104,35 @@ def _libraries(opened: runtime.Runtime) -> list[dict[str, Any]]:
 
 def _library(opened: runtime.Runtime, role: str) -> dict[str, Any]:
     same_as = opened.description["libraries"][role].get("same_as", "")
-    facts: dict[str, Any] = {"role": role, "same_as": same_as, "path": "", "version": "", "reason": "", "hint": ""}
+    facts: dict[str, Any] = {"role": role, "same_as": same_as, "reason": "", "hint": ""}
+    facts |= dict.fromkeys(("path", "version", "origin", "driver_version", "trouble"), "")
     candidates: Sequence[Candidate]
     try:
         library = opened.library(role)
     except LibraryNotFoundError as error:
         is_missing = type(error) is LibraryNotFoundError
-        facts |= {"reason": "not found" if is_missing else devices.first_line(error), "hint": error.hint}
+        facts |= {"reason": "not found" if is_missing else error.summary, "hint": error.hint}
         candidates = getattr(error, "candidates", ())
     else:
-        facts |= {"path": library.path, "version": as_tuple(library.version) if library.version else ""}
-        candidates = library.candidates
+        facts |= {
+            "path": library.path,
+            "version": as_tuple(library.version) if library.version else "",
+            "origin": library.choice.step,
+            "driver_version": as_tuple(library.driver_version) if library.driver_version else "",
+        }
+        candidates = [*library.candidates, *(each for each in library.untried() if each.is_file)]
+        if role == "management":
+            facts |= _trouble(library)
     return {**facts, "candidates": [] if same_as else [_candidate(candidate) for candidate in candidates]}
+
+
+def _trouble(library: Library) -> dict[str, str]:
+    """Why the management library cannot be used, and what helps; empty texts where it can."""
+    try:
+        management.start(library)
+    except NbxrtError as error:
+        return {"trouble": error.summary, "hint": error.hint}
+    return {"trouble": "", "hint": ""}
 
 
 def _what_opens() -> dict[str, str]:
@@ -126,4 +142,4 @@ def _what_opens() -> dict[str, str]:
             warnings.simplefilter("ignore", RuntimeWarning)  # the reports say it already
             return {"name": detection.best(), "reason": ""}
     except NbxrtError as error:
-        return {"name": "", "reason": devices.first_line(error)}
+        return {"name": "", "reason": error.summary}

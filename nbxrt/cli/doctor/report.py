@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def gather() -> dict[str, Any]:
     """The report. What cannot be found out is said in it; nothing is raised."""
     here = Machine()
-    names = descriptions.names()
+    names = descriptions.with_packages()
     known, unusable = _read(names)
     probed = child.probed()
     found: dict[str, Any] = {
@@ -31,6 +31,8 @@ def gather() -> dict[str, Any]:
         "triton": triton.described(known, here.paths),
         "environment": environment.described(known, here),
     }
+    for backend in found["backends"]:
+        backend["usable"], backend["usable_reason"] = _usable(backend)
     found["conflicts"] = environment.conflicts(known, here, found)
     found["problems"] = advice.problems(found, known)
     found["advice"] = advice.sentences(found)
@@ -47,6 +49,20 @@ def _read(names: list[str]) -> tuple[dict[str, Mapping[str, Any]], dict[str, str
         except DescriptionError as error:
             unusable[name] = error.diagnostics[0].one_line()
     return known, unusable
+
+
+def _usable(backend: Mapping[str, Any]) -> tuple[str, str]:
+    """The third level, from what the child process did: whether a device could be used, and why."""
+    usable = [str(device["index"]) for device in backend["devices"] if device["is_usable"]]
+    if usable:
+        return "yes", f"devices {', '.join(usable)} were used" if len(usable) > 1 else f"device {usable[0]} was used"
+    if backend["crash"] or backend["library"] == "unknown":
+        return ("no" if backend["crash"] else "unknown"), backend["crash"] or backend["library_reason"]
+    if backend["devices"]:
+        return "no", backend["devices"][0]["reason"]
+    if backend["library"] != "yes":
+        return "no", "there is no library" if backend["library"] == "no" else "its library is broken"
+    return "no", backend["devices_reason"] or "there is no device"
 
 
 def _blank(name: str, known: Mapping[str, Mapping[str, Any]], here: Machine) -> dict[str, Any]:
@@ -69,5 +85,6 @@ def _blank(name: str, known: Mapping[str, Mapping[str, Any]], here: Machine) -> 
         "libraries": [],
         "devices": [],
         "devices_reason": "",
+        "devices_hint": "",
         "crash": "",
     }

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 _STYLES = {"yes": "green", "no": "dim", "broken": "bold red", "unknown": "yellow", "chosen": "green", "refused": "red"}
 
 
+#: How a verdict is said; a copy that another came before is no verdict on it.
+_SAID = {"untried": "unused"}
+
+
 def write(writer: Writer, found: Mapping[str, Any]) -> None:
     """Write the report section by section."""
     for section in (_machine, _backends, _triton, _environment, _advice):
@@ -42,10 +46,9 @@ def _backends(writer: Writer, found: Mapping[str, Any]) -> None:
         _verdict(writer, "library", backend["library"], backend["library_reason"])
         if backend["name"] not in found["unusable"]:
             _verdict(writer, "device", backend["device"], backend["device_reason"])
+            _verdict(writer, "usable", backend["usable"], backend["usable_reason"])
         if backend["crash"]:
             writer.row("ended", backend["crash"], style="bold red", word=backend["crash"])
-        if backend["devices_reason"] and not backend["devices"]:
-            writer.row("says", backend["devices_reason"])
         for device in backend["devices"]:
             _device(writer, device)
         _libraries(writer, backend)
@@ -65,6 +68,7 @@ def _device(writer: Writer, device: Mapping[str, Any]) -> None:
         memory = f"{device['free'] / 2**30:.1f} of {device['total'] / 2**30:.1f} GiB free"
     facts = [
         device["name"],
+        "a part of a card" if device["is_part"] else "",
         memory,
         f"PCI {device['pci']}" if device["pci"] else "",
         f"UUID {device['uuid']}" if device["uuid"] else "",
@@ -78,6 +82,10 @@ def _libraries(writer: Writer, backend: Mapping[str, Any]) -> None:
     for library in libraries:
         if backend["libraries"]:
             writer.row(library["role"], _said_of(library))
+        if library.get("driver_version"):
+            writer.row("driver for", f"{backend['title']} up to {library['driver_version']}")
+        if library.get("trouble"):
+            writer.row("says", library["trouble"])
         for candidate in library["candidates"]:
             _candidate(writer, candidate)
 
@@ -87,12 +95,12 @@ def _said_of(library: Mapping[str, Any]) -> str:
         return f"the same library as {library['same_as']}"
     if not library["path"]:
         return str(library["reason"])
-    return f"{library['path']}, version {library['version'] or 'not known'}"
+    return f"{library['path']}, version {library['version'] or 'not known'}, found by `{library['origin']}`"
 
 
 def _candidate(writer: Writer, candidate: Mapping[str, Any]) -> None:
-    verdict = candidate["verdict"]
-    said = f"{f'{verdict:<8} '.replace(' ', TIED)}{candidate['path']}: {candidate['reason']}"
+    verdict = _SAID.get(candidate["verdict"], candidate["verdict"])
+    said = f"{f'{verdict:<8} '.replace(' ', TIED)}{candidate['path']}: {candidate['reason'] or 'another came first'}"
     writer.row(candidate["step"], said, indent=4, column=13, style=_STYLES.get(verdict, ""), word=verdict)
 
 

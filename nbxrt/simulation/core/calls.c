@@ -28,6 +28,8 @@ int sim_make_context(int physical)
     int kind = sim_fault("context", "", sim_ordinal(physical));
     if (kind)
         return kind;
+    if (!device->has_context)
+        device->used += sim_settings.context;
     device->has_context = 1;
     sim_thread()->bound |= (uint64_t)1 << physical;
     for (int role = 0; role < sim_role_count; role++)
@@ -208,6 +210,16 @@ int sim_role_init(int role)
     }
     started[role] = getpid();
     return KIND_SUCCESS;
+}
+
+int sim_version_of_driver(int usual)
+{
+    return sim_settings.driver_version >= 0 ? sim_settings.driver_version : usual;
+}
+
+int sim_driver_version(int usual)
+{
+    return sim_version_of_driver(sim_settings.no_driver ? 0 : usual);
 }
 
 int sim_role_close(int role)

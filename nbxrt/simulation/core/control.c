@@ -119,6 +119,28 @@ EXPORTED void nbxrt_sim_set_visible(const char *list)
     leave();
 }
 
+EXPORTED void nbxrt_sim_set_driver_version(int version)
+{
+    enter();
+    sim_settings.driver_version = version;
+    leave();
+}
+
+EXPORTED void nbxrt_sim_set_context(uint64_t nbytes)
+{
+    enter();
+    sim_settings.context = nbytes;
+    leave();
+}
+
+EXPORTED void nbxrt_sim_set_part(int device, int part)
+{
+    enter();
+    if (device >= 0 && device < MOST_DEVICES)
+        sim_devices[device].part = part;
+    leave();
+}
+
 EXPORTED void nbxrt_sim_set_no_driver(int none)
 {
     enter();

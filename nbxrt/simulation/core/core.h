@@ -29,6 +29,7 @@ struct sim_role {
 extern const struct sim_role sim_roles[];
 extern const int sim_role_count;
 extern const char *const sim_visibility[];
+extern const char *const sim_uuid_prefixes[];   /* of whole devices, then of parts of them; NULL ends them */
 
 /* One call of a vendor function, from sim_begin, which takes the simulator's lock, to sim_end, which gives it back. */
 struct sim_call {
@@ -65,6 +66,8 @@ int sim_number(struct sim_call *call, const int *numbers, int count, int word);
 
 /* Calls that belong to a role. */
 int sim_role_init(int role);
+int sim_driver_version(int usual);      /* as the runtime sees it: 0 where there is no driver */
+int sim_version_of_driver(int usual);   /* as the driver itself says it */
 int sim_role_close(int role);
 int sim_role_enter(int role);
 int sim_role_clear(void);

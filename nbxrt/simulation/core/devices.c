@@ -196,11 +196,19 @@ static uint64_t monitor_of(int physical)
     return monitors + 64 * (uint64_t)(physical + 1);
 }
 
+enum { OF_PART = 32 };                  /* what a part's handle is above the one of its card */
+
 static int device_of(uint64_t monitor)
 {
     uint64_t number = (monitor - monitors) / 64;
-    int is_one = monitor > monitors && (monitor - monitors) % 64 == 0 && number <= (uint64_t)sim_settings.devices;
+    int is_one = monitor > monitors && (monitor - monitors) % OF_PART == 0 && number <= (uint64_t)sim_settings.devices;
     return is_one ? (int)number - 1 : -1;
+}
+
+/* Whoever has a part of a card may not ask about the whole of it. */
+static int is_of_whole(uint64_t monitor)
+{
+    return sim_devices[device_of(monitor)].part && (monitor - monitors) % 64 == 0;
 }
 
 int sim_monitor_by_pci_bus_id(const char *pci_bus_id, uint64_t *monitor)
@@ -220,6 +228,19 @@ int sim_monitor_by_pci_bus_id(const char *pci_bus_id, uint64_t *monitor)
     return KIND_NOT_FOUND;
 }
 
+/* What stands before a UUID says whether it is of a whole card or of a part. */
+static int has_prefix(const char *uuid, const char *prefix)
+{
+    return !prefix || !strncmp(uuid, prefix, strlen(prefix));
+}
+
+static int is_found_by(const char *uuid, const struct device *device)
+{
+    if (!sim_uuid_prefixes[0])
+        return !device->part;
+    return device->part < 2 && has_prefix(uuid, sim_uuid_prefixes[device->part]);
+}
+
 /* The last 32 hexadecimal digits: libraries put a prefix of their own before them. */
 int sim_monitor_by_uuid(const char *uuid, uint64_t *monitor)
 {
@@ -235,8 +256,8 @@ int sim_monitor_by_uuid(const char *uuid, uint64_t *monitor)
         uuid_of(i, own);
         for (int byte = 0; byte < 16; byte++)
             snprintf(text + 2 * byte, 3, "%02x", own[byte]);
-        if (!strcmp(text, digits)) {
-            *monitor = monitor_of(i);
+        if (!strcmp(text, digits) && is_found_by(uuid, &sim_devices[i])) {
+            *monitor = monitor_of(i) + (sim_devices[i].part ? OF_PART : 0);
             return KIND_SUCCESS;
         }
     }
@@ -248,6 +269,8 @@ int sim_monitor_processes(uint64_t monitor, struct sim_rows *processes)
     int physical = device_of(monitor);
     if (physical < 0)
         return KIND_INVALID_VALUE;
+    if (is_of_whole(monitor))
+        return KIND_NOT_PERMITTED;
     const struct device *device = &sim_devices[physical];
     if (device->processes_given) {
         *processes = device->processes;
@@ -263,6 +286,8 @@ int sim_monitor_memory_used(uint64_t monitor, uint64_t *used)
     int physical = device_of(monitor);
     if (physical < 0)
         return KIND_INVALID_VALUE;
+    if (is_of_whole(monitor))
+        return KIND_NOT_PERMITTED;
     *used = sim_devices[physical].used;
     return KIND_SUCCESS;
 }
@@ -272,6 +297,8 @@ int sim_monitor_memory_total(uint64_t monitor, uint64_t *total)
     int physical = device_of(monitor);
     if (physical < 0)
         return KIND_INVALID_VALUE;
+    if (is_of_whole(monitor))
+        return KIND_NOT_PERMITTED;
     *total = sim_devices[physical].memory;
     return KIND_SUCCESS;
 }

@@ -88,6 +88,7 @@ static void usual_devices(uint64_t memory)
         sim_devices[i].memory = memory;
         sim_devices[i].unreachable_peers = 0;
         sim_devices[i].processes_given = 0;
+        sim_devices[i].part = 0;
     }
 }
 
@@ -109,6 +110,9 @@ void sim_settle(void)
     sim_settings.devices = count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : count;
     sim_settings.no_driver = starts_with_one("NBXRT_SIM_NO_DRIVER");
     sim_settings.obey_visibility = starts_with_one("NBXRT_SIM_OBEY_VISIBILITY");
+    const char *driver_version = getenv("NBXRT_SIM_DRIVER_VERSION"), *context = getenv("NBXRT_SIM_CONTEXT");
+    sim_settings.context = context ? bytes_of(context, 0) : 0;
+    sim_settings.driver_version = driver_version && *driver_version ? atoi(driver_version) : -1;
     sim_settings.latency_ns = latency ? strtoull(latency, NULL, 0) * 1000 : 0;
     usual_devices(memory ? bytes_of(memory, (uint64_t)16 << 30) : (uint64_t)16 << 30);
     fault_count = delay_count = 0;

@@ -22,6 +22,8 @@ struct settings {
     uint64_t latency_ns;                /* 0: work moves when somebody waits or asks; else a thread does it so late */
     char visible[256];                  /* physical devices that the runtime shows, in order; empty: all */
     int obey_visibility;
+    uint64_t context;                   /* bytes of the device that its context takes */
+    int driver_version;                 /* what the runtime answers for the driver's; -1: the library's own, or none */
 };
 extern struct settings sim_settings;
 
@@ -35,6 +37,7 @@ struct device {
     uint64_t enabled_peers;             /* physical devices whose memory it accesses */
     uint64_t unreachable_peers;
     int attributes[DEVICE_ATTRIBUTE_COUNT];
+    int part;                           /* 1: a part of a card; 2: one that the management library does not know */
     int processes_given;
     struct sim_rows processes;
     struct pool pool;

@@ -1,0 +1,200 @@
+"""Which file extends which, and whether all of them together are right.
+
+layers.py puts the files together; here they are found, read and checked, the base first, so that a fault is told where
+it was made.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from nbxrt.catalogue import layers, reading, validation
+from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, path_text, quoted
+from nbxrt.catalogue.forms import names_in
+from nbxrt.catalogue.sources import BUILT_IN
+from nbxrt.catalogue.subject import Subject
+from nbxrt.errors import DescriptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from nbxrt.catalogue.contract import Contract
+    from nbxrt.catalogue.document import Document, Path
+    from nbxrt.catalogue.layers import Merged, Statement
+    from nbxrt.catalogue.sources import Found, Source
+
+
+@attrs.frozen(eq=False)
+class Whole:
+    """A description with all that it extends: the files, the base first, and one document made of them.
+
+    `document` is None where a fault lies before the merging.
+    """
+
+    sources: tuple[Source, ...]
+    document: Document | None
+    history: Mapping[Path, tuple[Statement, ...]]
+    faults: tuple[Diagnostic, ...]
+
+
+def whole(source: Source, found: Found, contract: Contract) -> Whole:
+    """A file with all that it extends, and every fault of it. `found` is where the names in `extends` are looked up."""
+    try:
+        document = read(source)
+    except DescriptionError as error:
+        return Whole((source,), None, {}, error.diagnostics)
+    form = validation.check(document, contract)
+    if not extends(document):
+        return Whole((source,), document, {}, form)
+    chain, documents, faults = _chain(source, document, found, contract)
+    if form or faults:
+        return Whole(tuple(chain), None, {}, tuple(sorted({*_with_places(form, documents), *faults})))
+    merged = layers.merge(documents)
+    told = merged.faults or tuple(_faults_of_meaning(merged, documents, contract))
+    return Whole(tuple(chain), merged.document, merged.history, told)
+
+
+def read(source: Source) -> Document:
+    """The document of a file; a built-in one is read once. Raises: DescriptionError with every fault of its YAML."""
+    if source.origin == BUILT_IN:
+        return _built_in(source)
+    return reading.read(source.file, source.shown)
+
+
+@functools.lru_cache(maxsize=16)
+def _built_in(source: Source) -> Document:
+    return reading.read(source.file, source.shown)
+
+
+def extends(document: Document) -> str:
+    """The name of the backend that a file extends; empty when it stands alone."""
+    said = document.data.get("extends") if isinstance(document.data, dict) else None
+    return said if isinstance(said, str) else ""
+
+
+# The chain of files
+
+
+def _chain(
+    source: Source, document: Document, found: Found, contract: Contract
+) -> tuple[list[Source], list[Document], list[Diagnostic]]:
+    """The files and their documents, the base first; and what keeps them from being put together."""
+    chain, documents = [source], [document]
+    while extends(documents[0]):
+        base = found.base(chain[0], extends(documents[0]))
+        if base is None:
+            return chain, documents, [_unknown_base(chain[0], documents[0], found)]
+        if any(base.shown == each.shown for each in chain):
+            return chain, documents, [_cycle(chain, documents, base)]
+        try:
+            below = read(base)
+            faults = base.diagnostics or (() if base.origin == BUILT_IN else validation.check(below, contract))
+        except DescriptionError as error:
+            faults = error.diagnostics
+        if faults:
+            return chain, documents, [_because(fault, documents) for fault in faults]
+        chain.insert(0, base)
+        documents.insert(0, below)
+    return chain, documents, []
+
+
+def _unknown_base(source: Source, document: Document, found: Found) -> Diagnostic:
+    name = extends(document)
+    known = [*found.sources]
+    if name == source.name and name in found.sources:
+        known.remove(name)
+        message = f"`{name}` extends itself, and there is no other backend of that name"
+    else:
+        message = f"{quoted(name)} is not a known backend"
+    hint = did_you_mean(name, known)
+    return document.diagnostic(("extends",), "unknown-base", message, label=f"known: {listed(known)}", hint=hint)
+
+
+def _cycle(chain: list[Source], documents: list[Document], base: Source) -> Diagnostic:
+    first = next(index for index, each in enumerate(chain) if each.shown == base.shown)
+    round_trip = documents[: first + 1]
+    names = " extends ".join(quoted(each.name) for each in (*reversed(chain[: first + 1]), base))
+    notes = tuple(f"`extends: {extends(each)}` at {each.where(('extends',))}" for each in reversed(round_trip[:-1]))
+    return round_trip[-1].diagnostic(("extends",), "extends-cycle", f"files extend each other: {names}", notes=notes)
+
+
+def _because(fault: Diagnostic, documents: list[Document]) -> Diagnostic:
+    """A fault of a file that is read only because another one extends it."""
+    names = [each.name for each in documents]
+    reader = documents[names.index(fault.file) + 1 if fault.file in names else 0]
+    note = f"read because {reader.where(('extends',))} says `extends: {extends(reader)}`"
+    return attrs.evolve(fault, notes=(*fault.notes, note))
+
+
+def _with_places(form: tuple[Diagnostic, ...], documents: list[Document]) -> Iterator[Diagnostic]:
+    """The faults of form; `null` where something is required says what it would have taken out."""
+    for fault in form:
+        where = _base_place(fault, documents[:-1]) if fault.reference == "required-key" else ""
+        yield attrs.evolve(fault, notes=(*fault.notes, f"what is extended says it at {where}")) if where else fault
+
+
+def _base_place(fault: Diagnostic, below: list[Document]) -> str:
+    for document in reversed(below):
+        for path, _entry in document.nodes():
+            if path_text(path) == fault.path:
+                return document.where(path)
+    return ""
+
+
+# What the files mean together
+
+
+def _faults_of_meaning(merged: Merged, documents: list[Document], contract: Contract) -> Iterator[Diagnostic]:
+    faults = validation.check(merged.document, contract)
+    top = documents[-1]
+    for fault in faults:
+        if fault.file == top.name:
+            yield fault
+        elif not fault.reference.startswith("unused-"):  # what is extended need not be used to the last
+            yield _because(fault, documents)
+    yield from _inherited_ranges(merged, documents, contract)
+
+
+def _inherited_ranges(merged: Merged, documents: list[Document], contract: Contract) -> Iterator[Diagnostic]:
+    """A library that tells its version in a way of its own takes over nothing that differs by the other's version."""
+    subject = Subject.of(merged.document, contract, ())
+    for role in subject.mapping("libraries"):
+        said = merged.history.get(("libraries", role, "version"), ())
+        if len({repr(each.value) for each in said}) < 2 and (not said or said[0].document is documents[0]):
+            continue
+        own = max(index for index, document in enumerate(documents) if document is said[-1].document)
+        below = documents[:own]
+        inherited = [
+            path
+            for path in _ranged(subject, role)
+            if merged.history[path][-1].document in below and _has_range(merged.document.at(path))
+        ]
+        if inherited:
+            names = listed([path_text(path) for path in inherited])
+            message = f"`{role}` tells its version in its own way, and inherits ranges of versions: {names}"
+            notes = tuple(f"{path_text(path)} at {merged.document.where(path)}" for path in inherited[:3])
+            hint = "state them here for this library's versions"
+            yield said[-1].diagnostic("inherited-ranges", message, notes=notes, hint=hint)
+
+
+def _has_range(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(e, dict) and ("since" in e or "before" in e) for e in value)
+
+
+def _ranged(subject: Subject, role: str) -> Iterator[Path]:
+    """The units whose ranges are of the version of a role's library."""
+    used: dict[Path, None] = {}
+    for variant in subject.variants():
+        if subject.library(subject.role_of(variant))[0] != role:
+            continue
+        operation = variant.operation
+        used[("operations", operation.name)] = None
+        used.update(dict.fromkeys(("enums", each.type) for each in (*operation.takes, *operation.gives)))
+        for _path, argument in variant.arguments():
+            for each in names_in(argument):
+                if each.role in ("struct", "flags"):
+                    used["structs" if each.role == "struct" else "enums", each.name] = None
+    yield from (path for path in used if subject.mapping(str(path[0])).get(str(path[1])) is not None)

@@ -1,0 +1,117 @@
+"""The references of faults, stable names that docs/diagnostics.md explains, by the question that finds them.
+
+A fault of one stage can hide those of a later one: what cannot be read has no form, and what is malformed no meaning.
+"""
+
+from __future__ import annotations
+
+STAGES: dict[str, tuple[str, ...]] = {
+    "file": (
+        "unreadable-file",
+        "file-too-large",
+        "invalid-encoding",
+        "invalid-character",
+        "empty-document",
+        "several-documents",
+        "invalid-yaml",
+        "tab",
+        "too-deep",
+        "too-many-nodes",
+        "too-many-aliases",
+        "unknown-alias",
+        "recursive-alias",
+        "yaml-version",
+        "yaml-tag",
+        "merge-key",
+        "duplicate-key",
+        "non-string-key",
+        "misread-word",
+    ),
+    "form": (
+        "unknown-contract",
+        "missing-key",
+        "unknown-key",
+        "too-many-keys",
+        "missing-arguments",
+        "unknown-enum",
+        "unknown-value",
+        "wrong-type",
+        "wrong-length",
+        "wrong-form",
+        "bad-text",
+        "bad-number",
+        "out-of-range",
+        "float-version",
+        "empty-library-name",
+        "repeated",
+    ),
+    "parity": (
+        "missing-operation",
+        "unknown-operation",
+        "bound-and-absent",
+        "absent-twice",
+    ),
+    "libraries": (
+        "unknown-role",
+        "unused-role",
+        "missing-library-name",
+        "unreachable-name",
+        "unreachable-step",
+        "contradicting-identity",
+        "wrong-answer-type",
+        "missing-beside",
+        "unknown-placeholder",
+        "missing-driver-version",
+        "unreachable-explanation",
+        "missing-status",
+        "missing-kind",
+    ),
+    "calls": (
+        "unknown-name",
+        "unused-parameter",
+        "ignored-and-used",
+        "extra-argument",
+        "unbound-result",
+        "bound-twice",
+        "wrong-parameter-type",
+        "wrong-constant",
+        "wrong-policy",
+        "unmapped-attribute",
+        "idle-need",
+    ),
+    "layouts": (
+        "missing-enum",
+        "unused-enum",
+        "duplicate-number",
+        "unknown-struct",
+        "unused-struct",
+        "unknown-field",
+        "field-outside-struct",
+        "incomplete-struct",
+    ),
+    "versions": (
+        "empty-range",
+        "overlapping-versions",
+        "unreachable-variant",
+        "version-hole",
+        "unknown-version",
+    ),
+    "several files": (
+        "name-taken",
+        "unknown-base",
+        "extends-cycle",
+        "required-key",
+        "empty-value",
+        "nothing-to-change",
+        "inherited-ranges",
+        "offered-twice",
+        "broken-entry-point",
+        "untrusted-file",
+    ),
+    "contract": ("bad-name", "bad-default", "bad-done", "same-name", "incomplete-order"),
+}
+
+
+def stage(reference: str) -> str:
+    """The stage at which a fault is found; what no table has is found last."""
+    return next((name for name, references in STAGES.items() if reference in references), "several files")

@@ -1,0 +1,111 @@
+"""Whether somebody else may change a file: what `open` asks before it follows one.
+
+A description decides which library is loaded, so whoever can write it can run code as its reader. The file and every
+folder on the way to it must belong to the reader or to root, and others must not be able to write them; a folder that
+is sticky, as /tmp is, keeps others from touching what is not theirs. A group that may write is fine when it is the
+reader's own primary group. Access control lists, and Windows, are not asked.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from nbxrt.catalogue.diagnostics import Diagnostic
+from nbxrt.errors import DescriptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+OVERRIDE = "NBXRT_TRUST_FILES"
+
+# No chain of links is longer: the system itself gives up at that number.
+_MOST_LINKS = 40
+
+
+def demand(files: Iterable[str], environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse files that somebody else may change. Raises: DescriptionError, with every such file."""
+    if environment.get(OVERRIDE, "").strip() == "1":
+        return
+    faults = [_fault(file, reason) for file in files if (reason := why_not(file))]
+    if faults:
+        raise DescriptionError(faults)
+
+
+def why_not(file: str) -> str:
+    """Why a file is not to be trusted; empty when it is, or where it is not there to be asked about."""
+    if os.name != "posix":
+        return ""
+    user, groups = os.geteuid(), _own_groups()
+    for path in _on_the_way(file):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        reason = changeable_by(status, user, groups)
+        if reason:
+            return f"`{path}` {reason}"
+    return ""
+
+
+def changeable_by(status: os.stat_result, user: int, groups: frozenset[int]) -> str:
+    """Who else may change a file or what a folder holds, in words; empty when nobody may."""
+    if status.st_uid not in (user, 0):
+        return f"belongs to {_user_name(status.st_uid)}"
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return ""
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written by everybody"
+    if status.st_mode & stat.S_IWGRP and status.st_gid not in groups:
+        return f"can be written by the group {_group_name(status.st_gid)}"
+    return ""
+
+
+def _fault(file: str, reason: str) -> Diagnostic:
+    message = f"the file is not followed, because somebody else may change it: {reason}"
+    hint = f"make it yours alone (`chmod go-w`), or set {OVERRIDE}=1"
+    return Diagnostic(file, 1, 1, 1, "untrusted-file", message, hint=hint)
+
+
+def _on_the_way(file: str) -> Iterator[str]:
+    """The file and its folders, and those of every link that leads to it; the file first."""
+    seen: set[str] = set()
+    pending = [os.path.abspath(file)]
+    while pending and len(seen) < _MOST_LINKS * _MOST_LINKS:
+        path = pending.pop(0)
+        while path not in seen:
+            seen.add(path)
+            yield path
+            if os.path.islink(path):
+                folder = os.path.dirname(path)
+                pending.append(os.path.normpath(os.path.join(os.path.realpath(folder), os.readlink(path))))
+            path = os.path.dirname(path)
+
+
+def _own_groups() -> frozenset[int]:
+    """The primary group of the user, by the account and as this process runs; a container may have no account."""
+    import pwd
+
+    try:
+        return frozenset((os.getegid(), pwd.getpwuid(os.geteuid()).pw_gid))
+    except KeyError:
+        return frozenset((os.getegid(),))
+
+
+def _user_name(number: int) -> str:
+    import pwd
+
+    try:
+        return f"the user `{pwd.getpwuid(number).pw_name}`"
+    except KeyError:
+        return f"the user {number}"
+
+
+def _group_name(number: int) -> str:
+    import grp
+
+    try:
+        return f"`{grp.getgrgid(number).gr_name}`"
+    except KeyError:
+        return str(number)

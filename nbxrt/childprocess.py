@@ -1,0 +1,71 @@
+"""A child process that runs a function of nbxrt, for what may end the process or must leave nothing behind in this one.
+
+A vendor's runtime that aborts, hangs or breaks later forks then costs an answer and nothing else.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+# The child imports from where this process does, zips included, and not from its working folder.
+_START = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); import {module} as room; room.main()"
+
+
+class Ended:
+    """How a child ended: `code` is None where it never started or was given up; `output` is what it had answered."""
+
+    __slots__ = ("code", "complaint", "output", "reason")
+
+    def __init__(self, code: "int | None", output: bytes = b"", complaint: str = "", reason: str = "") -> None:
+        self.code = code
+        self.output = output
+        #: The last line that it wrote to its standard error.
+        self.complaint = complaint
+        #: Why there is no code.
+        self.reason = reason
+
+    @property
+    def signal(self) -> int:
+        """The signal that ended it, or 0."""
+        return -self.code if self.code is not None and self.code < 0 else 0
+
+
+def run(module: str, arguments: "Sequence[str]", patience: float) -> Ended:
+    """Run `main()` of a module of nbxrt with these arguments, and wait at most `patience` seconds for its end."""
+    import subprocess
+
+    if not sys.executable:
+        return Ended(None, reason="Python does not know its own executable, so that no child process could be started")
+    command = [sys.executable, "-c", _START.format(module=module), "\n".join(sys.path), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=patience, check=False)  # noqa: S603  # ourselves
+    except subprocess.TimeoutExpired as error:
+        return Ended(None, error.stdout or b"", reason=f"no answer within {patience:.0f} s")
+    except OSError as error:
+        return Ended(None, reason=f"no child process could be started: {error.strerror}")
+    return Ended(done.returncode, done.stdout, done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+
+
+def answering() -> "Callable[[dict[str, Any]], None]":
+    """What a child writes an answer with, a line of JSON each; what a library prints goes to standard error."""
+    import json
+
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+
+    def write(answer: "dict[str, Any]") -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    return write
+
+
+def answers(output: bytes) -> "list[dict[str, Any]]":
+    """The answers in a child's output; a last line that was cut off does not count."""
+    import json
+
+    return [json.loads(line) for line in output.split(b"\n")[:-1]]

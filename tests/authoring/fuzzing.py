@@ -1,0 +1,116 @@
+"""A process that reads and validates fuzzed bytes for a time, and prints what it saw as JSON.
+
+python tests/authoring/fuzzing.py SECONDS SEED
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from nbxrt.catalogue import contract as contracts
+from nbxrt.catalogue import reading, validation
+from nbxrt.catalogue.sources import data_folder
+
+EXAMPLES = 200
+
+FILES = [file.read_bytes() for file in data_folder("backends").iterdir() if file.name.endswith(".yaml")]
+PIECES = [
+    *(
+        b"a",
+        b"a: ",
+        b"- ",
+        b"\n",
+        b"  ",
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b", ",
+        b"&x ",
+        b"*x",
+        b"<<: ",
+        b"!!int ",
+        b"? ",
+        b"| ",
+    ),
+    *(b"> ", b"'", b'"', b"#", b"\t", b"---\n", b"...\n", b"%YAML 1.2\n", b"%TAG ! x\n", b"0x1f", b"1_0", b"\xc3\xa9"),
+    *(b"\xff", b"\x00", b"\xef\xbb\xbf", b"\r", b"~", b"@", b"`", b"null", b"true", b"1e3", b".nan", b"operations:\n"),
+    *(b"  malloc: ", b"{call: x, args: [", b"since: ", b"libraries:\n  runtime:\n", b"$ref: x\n", b"extends: cuda\n"),
+]
+
+pieces = st.lists(st.sampled_from(PIECES), max_size=80).map(b"".join)
+
+
+@st.composite
+def spliced(draw: st.DrawFn) -> bytes:
+    """A shipped file in which some stretches were replaced."""
+    content = draw(st.sampled_from(FILES))
+    for _edit in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        end = start + draw(st.sampled_from([0, 1, 2, 8, 100, 5000]))
+        content = content[:start] + draw(st.one_of(st.binary(max_size=4), pieces)) + content[end:]
+    return content
+
+
+@st.composite
+def repeated(draw: st.DrawFn) -> bytes:
+    """A few pieces again and again, up to the size that is read."""
+    unit = draw(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map(b"".join))
+    return draw(pieces) + unit * draw(st.sampled_from([50, 5_000, reading.MAX_BYTES // len(unit)]))
+
+
+CONTENTS = st.one_of(st.binary(max_size=300), pieces, spliced(), repeated())
+
+
+def main(seconds: float, first_seed: int) -> None:
+    contract = contracts.load()
+    validation.check(reading.read(FILES[0], "x.yaml"), contract)  # the schema is prepared once
+    slowest: tuple[float, bytes] = (0.0, b"")
+    count = 0
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(CONTENTS)
+    def fuzz(content: bytes) -> None:
+        nonlocal slowest, count
+        count += 1
+        start = time.perf_counter()
+        scanned = reading.scan(content, "x.yaml")
+        found = scanned.diagnostics
+        if scanned.document is not None:
+            found += validation.check(scanned.document, contract)
+        slowest = max(slowest, (time.perf_counter() - start, content[:200]))
+        for fault in found:
+            fault.render()
+            assert 1 <= fault.line <= content.count(b"\n") + content.count(b"\r") + 1
+
+    end = time.monotonic() + seconds
+    number = first_seed
+    while time.monotonic() < end:
+        seed(number)(fuzz)()
+        number += 1
+    memory = peak_memory()
+    facts = {"examples": count, "slowest_s": slowest[0], "slowest": repr(slowest[1]), "memory": memory}
+    sys.stdout.write(json.dumps(facts))
+
+
+def peak_memory() -> int:
+    """The most memory that this process had, in bytes.
+
+    On Linux `ru_maxrss` also counts what the process that started this one had.
+    """
+    if sys.platform == "linux":
+        status = Path("/proc/self/status").read_text("ascii")
+        return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,221 @@
+"""A changed file is accepted and means what it says, or it is refused at the change; nothing else ever happens."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbxrt.catalogue import contract as contracts
+from nbxrt.catalogue import reading, validation
+from nbxrt.catalogue.compiling import compile_backend
+from nbxrt.catalogue.model import structure
+from nbxrt.catalogue.sources import data_folder
+from nbxrt.compiled.contract import CONTRACT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.document import Document
+
+SHIPPED = {
+    file.name: file.read_bytes().decode()
+    for file in sorted(data_folder("backends").iterdir(), key=lambda file: file.name)
+    if file.name.endswith(".yaml")
+}
+LAW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+class Plain(yaml.SafeDumper):
+    """Writes every node where it stands, and in quotes what YAML 1.1 or 1.2 could take for something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+Plain.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+
+
+def meaning(data: Any) -> dict[str, Any]:
+    """What the binder gets of a file."""
+    return compile_backend(structure(data), CONTRACT)
+
+
+def faults_of(text: str) -> tuple[Document | None, tuple[Diagnostic, ...]]:
+    scanned = reading.scan(text.encode(), "x.yaml")
+    if scanned.document is None or scanned.diagnostics:
+        return scanned.document, scanned.diagnostics
+    return scanned.document, validation.check(scanned.document, contracts.load())
+
+
+# Changes that mean nothing.
+
+
+def in_hexadecimal(text: str) -> str:
+    return re.sub(r"(?<=: )(\d\d+)(?=[,}\n])", lambda found: hex(int(found[1])), text)
+
+
+def reordered(data: dict[str, Any]) -> dict[str, Any]:
+    """The sections the other way round, and in each of them what stands in it."""
+    return {
+        key: dict(reversed(value.items())) if isinstance(value, dict) else value
+        for key, value in reversed(data.items())
+    }
+
+
+SPELLINGS = {
+    "other line breaks": lambda text: text.replace("\n", "\r\n"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "comments at every line": lambda text: re.sub(r"(?m)^( *[a-z_]+:)$", r"\1  # why", text),
+    "empty lines": lambda text: text.replace("\n", "\n\n"),
+    "as flow": lambda text: json.dumps(reading.read(text.encode(), "x").data),
+    "as blocks": lambda text: yaml.dump(reading.read(text.encode(), "x").data, Dumper=Plain, sort_keys=False),
+    "in hexadecimal": in_hexadecimal,
+    "keys in another order": lambda text: yaml.dump(
+        reordered(reading.read(text.encode(), "x").data), Dumper=Plain, sort_keys=False
+    ),
+    "a key of its own": lambda text: text + "\nx-note: [no, 1e3]\n",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_another_spelling_means_the_same(name: str, spelling: str) -> None:
+    before = reading.read(SHIPPED[name].encode(), name)
+
+    document, found = faults_of(SPELLINGS[spelling](SHIPPED[name]))
+
+    assert found == ()
+    assert document is not None
+    assert meaning(document.data) == meaning(before.data)
+
+
+# Changes of one node.
+
+WORDS = st.sampled_from(
+    ["malloc", "call", "args", "out", "since", "12.0", "status", "runtime", "linux", "success", "nbytes", "x", ""]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 2**33) | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+DATA = [reading.read(text.encode(), name).data for name, text in SHIPPED.items()]
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str | int, ...], set[str]]:
+    """A file with one node changed, the path of what holds the change, and the words that were changed.
+
+    Where a node was taken away the change is in what held it.
+    """
+    data = copy.deepcopy(draw(st.sampled_from(DATA)))
+    path: tuple[str | int, ...] = ()
+    node: Any = data
+    while True:
+        key = draw(st.sampled_from(list(node) if isinstance(node, dict) else list(range(len(node)))))
+        inner = node[key]
+        if isinstance(inner, (dict, list)) and inner and draw(st.integers(0, 3)):
+            path, node = (*path, key), inner
+            continue
+        words = {*words_in(inner), *words_in(key)}
+        kind = draw(st.sampled_from(["remove", "replace", "rename"]))
+        if kind == "replace":
+            node[key] = draw(VALUES)
+            return data, (*path, key), words | {*words_in(node[key])}
+        if kind == "rename" and isinstance(node, dict):
+            new = draw(WORDS)
+            node[new] = node.pop(key)
+            return data, path, words | {new}
+        del node[key]
+        return data, path, words
+
+
+def words_in(node: Any) -> Sequence[str]:
+    """Every word of a part of a file."""
+    if isinstance(node, dict):
+        return [*map(str, node), *(word for value in node.values() for word in words_in(value))]
+    if isinstance(node, list):
+        return [word for value in node for word in words_in(value)]
+    return [str(node)]
+
+
+def lines_of(document: Document, path: tuple[str | int, ...]) -> range:
+    """The lines from a node's first to its last."""
+    place = document.place(path)
+    lines = [place.line, place.value.line]
+    lines += [entry[0][0] for below, entry in document.nodes() if below[: len(path)] == path]
+    return range(min(lines), max(lines) + 1)
+
+
+@given(mutations())
+@LAW
+def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(
+    changed: tuple[dict[str, Any], tuple[str | int, ...], set[str]],
+) -> None:
+    data, path, words = changed
+    text = yaml.dump(data, Dumper=Plain, sort_keys=False)
+
+    document, found = faults_of(text)
+
+    if not found:
+        assert document is not None
+        assert document.data == data
+        assert meaning(document.data) == meaning(json.loads(json.dumps(data)))
+        return
+    assert document is not None
+    within = lines_of(document, path)
+    assert any(fault.line in within or names_one(fault, words) for fault in found), (path, [*map(str, found)])
+
+
+def names_one(fault: Diagnostic, words: set[str]) -> bool:
+    """Whether a fault elsewhere names what was changed: a call whose library is gone stands where it stood."""
+    said = " ".join([fault.message, fault.label, fault.path, *fault.notes])
+    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said) for word in words if word)
+
+
+# Changes of the text.
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> str:
+    """A shipped file with a line lost, repeated, moved in, cut or mistyped."""
+    lines = draw(st.sampled_from([*SHIPPED.values()])).split("\n")
+    for _edit in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(lines) - 1))
+        column = draw(st.integers(0, len(lines[at])))
+        kind = draw(st.sampled_from(["lose", "repeat", "indent", "cut", "type"]))
+        line = lines[at]
+        typed = draw(st.text(st.sampled_from("abc019:-{}[],&*#'\"|>?!% \t"), min_size=1, max_size=3))
+        lines[at : at + 1] = {
+            "lose": [],
+            "repeat": [line, line],
+            "indent": ["  " + line],
+            "cut": [line[:column]],
+            "type": [line[:column] + typed + line[column:]],
+        }[kind]
+        lines = lines or [""]
+    return "\n".join(lines)
+
+
+@given(edits())
+@LAW
+def test_an_edited_text_is_accepted_or_refused_at_a_line_of_it(text: str) -> None:
+    lines = text.split("\n")
+
+    document, found = faults_of(text)
+
+    if not found:
+        assert document is not None
+        assert meaning(document.data)
+    for fault in found:
+        assert fault.render()
+        assert 1 <= fault.line <= len(lines)
+        assert fault.source in ("", lines[fault.line - 1])
