@@ -49,7 +49,14 @@ def overview() -> "dict[str, tuple[Any, ...]]":
 
 
 def is_path(name: "str | os.PathLike[str]") -> bool:
-    """Whether a backend is given by its file's path instead of its name."""
+    """Whether a backend is given by its file's path instead of its name.
+
+    Raises: ArgumentTypeError for what is neither.
+    """
+    if not isinstance(name, (str, os.PathLike)):
+        raise errors.ArgumentTypeError(
+            f"a backend is given by its name or the path of its file, not by {type(name).__name__} {name!r}"
+        )
     return not isinstance(name, str) or os.sep in name or name.endswith((".yaml", ".yml"))
 
 
@@ -157,15 +164,17 @@ def unknown(name: str, said: str = "") -> errors.BackendNotFoundError:
     """The error for a name that no backend has; `said` is how the user gave it."""
     known = with_packages()
     close = errors.nearest(name, known)
+    lost = "".join(f"; {each}" for each in missing())
     return errors.BackendNotFoundError(
-        f"{said or f'`{name}`'} is not a known backend: {', '.join(known)}",
+        f"{said or f'`{name}`'} is not a known backend: {', '.join(known)}{lost}",
         hint=f"did you mean `{close}`?" if close else "",
         name=name,
     )
 
 
-#: What was read of NBXRT_BACKEND_PATH: its value with the files' stamps, descriptions and errors by name.
-_read: "tuple[Any, dict[str, Description], dict[str, errors.DescriptionError]]" = (None, {}, {})
+#: What was read of NBXRT_BACKEND_PATH: its value with the files' stamps, descriptions and errors by name, and what
+#: it names that is not there.
+_read: "tuple[Any, dict[str, Description], dict[str, errors.DescriptionError], tuple[str, ...]]" = (None, {}, {}, ())
 
 #: What was read of files given by path: the stamps of all that decided, and the description.
 _given: "dict[str, tuple[Any, Description]]" = {}
@@ -195,6 +204,12 @@ def _users_files() -> "tuple[dict[str, Description], dict[str, errors.Descriptio
 
         _read = (stamp, *loading.on_path(contract()))
     return _read[1], _read[2]
+
+
+def missing() -> "tuple[str, ...]":
+    """What NBXRT_BACKEND_PATH names and nbxrt cannot read as a file or folder of backends, each with its reason."""
+    _users_files()
+    return _read[3] if _path_stamp() else ()
 
 
 def _from_file(path: str) -> "Description":

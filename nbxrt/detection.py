@@ -65,13 +65,17 @@ class BackendReport:
 
 
 class Detection:
-    """What was found of every backend, in order of detection. `str()` of it is the report that people read."""
+    """What was found of every backend, in order of detection. `str()` of it is the report that people read.
+
+    `missing` are the places that NBXRT_BACKEND_PATH names and that hold no backend file, with reasons.
+    """
 
     def __init__(self, backends: "tuple[BackendReport, ...]") -> None:
         self.backends = backends
+        self.missing = descriptions.missing()
 
     def __str__(self) -> str:
-        return "\n".join(f"  {backend!r}" for backend in self.backends)
+        return "\n".join(f"  {line}" for line in (*map(repr, self.backends), *self.missing))
 
     def __repr__(self) -> str:
         return f"<nbxrt.Detection {', '.join(backend.name for backend in self.usable) or 'no device'}>"
@@ -281,9 +285,7 @@ def _choose() -> BackendReport:
 def _warn_of_broken(reports: "list[BackendReport]") -> None:
     for report in reports:
         if report.library == "broken":
-            import warnings  # only when something is odd already
-
-            warnings.warn(f"{report.title}: {report.library_reason}", RuntimeWarning, stacklevel=4)
+            errors.warn(f"{report.title}: {report.library_reason}")
 
 
 def _require_device(name: str) -> None:

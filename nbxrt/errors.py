@@ -183,3 +183,19 @@ def nearest(word: str, known: "Sequence[str]") -> str:
 
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
     return close[0] if close else ""
+
+
+def warn(said: str) -> None:
+    """Warn, at the line outside nbxrt that led here: the only one that the user can change."""
+    import sys
+    import warnings  # only when something is odd already
+
+    level, frame = 2, sys._getframe(1)  # noqa: SLF001  # what `warnings` itself counts
+    while frame.f_back is not None and _is_ours(frame.f_globals):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(said, RuntimeWarning, stacklevel=level)
+
+
+def _is_ours(variables: "dict[str, Any]") -> bool:
+    """Whether code is nbxrt's by its globals; what nbxrt generates has no `__name__` there."""
+    return str(variables.get("__name__", "nbxrt")).partition(".")[0] == "nbxrt"

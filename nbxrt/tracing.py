@@ -50,7 +50,10 @@ class Trace:
         line = f"{call} -> {said}  {(time.perf_counter_ns() - start) / 1000:.1f} us"
         self.last.append(line)
         if self.stream is not None:
-            self.stream.write(f"nbxrt: {line}\n")
+            try:
+                self.stream.write(f"nbxrt: {line}\n")
+            except (OSError, ValueError):  # closed: what is followed matters more than where it is told
+                self.stream = None
 
 
 def _quote(error: errors.NbxrtError, calls: "deque[str]") -> None:

@@ -191,9 +191,7 @@ class Binder:
         ranges = " or ".join(said_range(entry[since], entry[since + 1]) for entry in entries)
         said = f"{what}: {library.path} is version {as_tuple(version)}, and {self.description['file']} knows {ranges}"
         if self.machine.variable("NBXRT_ALLOW_UNTESTED") == "1" and version:
-            import warnings  # only when something is odd already
-
-            warnings.warn(f"{said}; the nearest is taken", RuntimeWarning, stacklevel=2)
+            errors.warn(f"{said}; the nearest is taken")
             return min(entries, key=lambda entry: _distance(version, entry[since], entry[since + 1]))
         raise errors.UntestedVersionError(
             said, hint="set NBXRT_ALLOW_UNTESTED=1 to take the nearest", operation=operation, version=version

@@ -374,9 +374,7 @@ def _because(candidate: "search.Candidate") -> str:
 def warn_of_choice(chosen: "search.Candidate") -> None:
     """Say what the user should know of the choice, if there is anything."""
     if chosen.warning:
-        import warnings  # only when something is odd already
-
-        warnings.warn(chosen.warning, RuntimeWarning, stacklevel=3)
+        errors.warn(chosen.warning)
 
 
 def decode_version(number: int, divisors: "Sequence[int]") -> "Version":

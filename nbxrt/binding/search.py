@@ -5,6 +5,7 @@ What a step looks at is in steps.py, what a file is in examine.py, whose it is i
 
 import os
 
+from nbxrt import errors
 from nbxrt.binding import examine, loader, steps
 from nbxrt.binding.candidates import Candidate, Wanted
 from nbxrt.binding.steps import STEPS
@@ -51,13 +52,7 @@ def find(
         return None, "", candidates
     finally:
         for said in wanted.oddities:
-            _warn(said)
-
-
-def _warn(said: str) -> None:
-    import warnings  # only when something is odd already
-
-    warnings.warn(said, RuntimeWarning, stacklevel=4)
+            errors.warn(said)
 
 
 def _found(wanted: Wanted) -> "Iterator[Candidate | None]":

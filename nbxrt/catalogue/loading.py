@@ -77,11 +77,11 @@ def explicit(path: str) -> sources.Source:
     return selected(path)[0]
 
 
-def on_path(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
-    """Descriptions in NBXRT_BACKEND_PATH by name, and the errors of those that cannot be used, by name too."""
+def on_path(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError], tuple[str, ...]]:
+    """Descriptions in NBXRT_BACKEND_PATH by name, the errors of those that cannot be used, and what is not there."""
     found = sources.find()
     named = {name: each for name, each in found.sources.items() if each.origin == sources.PATH_VARIABLE}
-    return _compiled(named, found, contract)
+    return (*_compiled(named, found, contract), tuple(map(str, found.missing)))
 
 
 def of_packages(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
