@@ -105,7 +105,7 @@ class Runtime(Operations):
             return function
 
         def start_first(*args: "Any", **named: "Any") -> "Any":
-            library.start()
+            self._binder.start(library, name)
             self.__dict__[name] = function
             return function(*args, **named)
 

@@ -294,7 +294,7 @@ class Binder:
             kind = library.kind(code)
             if kind == "invalid_device" and asks and not self._has_devices():
                 kind = "no_device"  # some libraries refuse the ordinal 0 where there is no device at all
-            no_device = self.contract["errors"].get(kind, (None,))[0] == "no_device" or kind == "no_device"
+            no_device = self._means_no_device(kind)
             device = self.current_device() if asks and not no_device else -1
             notes, hint = self._explain(kind, no_device)
             return library.failure(code, operation, symbol, given, device, notes, hint, kind)
@@ -322,6 +322,20 @@ class Binder:
         cell = ctypes.c_int()
         status = generating.vendor_function(self, "device_count", symbol, variant)(ctypes.addressof(cell))
         return None if status == library.success else self.failing(library, "device_count", symbol)(status, {})
+
+    def start(self, library: Library, operation: str) -> None:
+        """Make the first call of a library, for an operation that needs it. Raises: DeviceError."""
+        try:
+            library.start()
+        except errors.DeviceError as error:
+            no_device = self._means_no_device(error.kind)
+            notes, hint = self._explain(error.kind, no_device)
+            lines = [error.message, f"  `{operation}` needs it", *(f"  {note}" for note in notes)]
+            error.message, error.hint = "\n".join(lines), error.hint or hint
+            raise
+
+    def _means_no_device(self, kind: str) -> bool:
+        return kind == "no_device" or bool(self.contract["errors"].get(kind, (None,))[0] == "no_device")
 
     def _explain(self, kind: str, no_device: bool) -> "tuple[list[str], str]":
         """What this process knows that the status does not say."""

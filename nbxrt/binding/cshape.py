@@ -29,6 +29,10 @@ def adapter(binder: "Binder", operation: str, function: "Callable[..., Any]") ->
     kinds = dict(entry["gives"])
 
     def call(*values: "Any") -> int:
+        if len(values) != len(shape):
+            raise errors.ArgumentTypeError(
+                f"{call.__name__} takes {len(shape)} arguments ({', '.join(map(_said, shape))}), not {len(values)}"
+            )
         arguments, cells = _sorted_out(binder, entry, shape, values)
         try:
             answer = function(*[arguments[name] for name in taken if name in arguments])

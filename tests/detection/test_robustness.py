@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,3 +159,34 @@ class TestSelection:
 
         assert caught[0] is not caught[1]
         assert str(caught[0]) == str(caught[1])
+
+
+def test_what_the_path_names_and_is_not_there_is_said_with_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NBXRT_BACKEND_PATH", os.sep + "no/such.yaml")
+    with pytest.raises(nbxrt.BackendNotFoundError, match=r"no.such\.yaml` in NBXRT_BACKEND_PATH: there is no such"):
+        nbxrt.open("such")
+    assert "such.yaml" in str(nbxrt.detect())
+
+
+@pytest.mark.parametrize("given", [b"host", 5, object()])
+def test_a_backend_is_given_by_text_or_a_path(given: object) -> None:
+    with pytest.raises(TypeError, match="name or the path of its file, not by"):
+        nbxrt.open(given)  # type: ignore[arg-type]
+
+
+def test_a_c_form_with_the_wrong_number_of_arguments_is_refused() -> None:
+    runtime = nbxrt.open("host")
+    with pytest.raises(TypeError, match=r"c_malloc takes 2 arguments \(\*address, nbytes\), not 0"):
+        runtime.c_malloc()  # type: ignore[attr-defined]
+
+
+def test_a_warning_points_at_the_users_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("contract: 1\nname: broken\n", encoding="utf-8")
+    monkeypatch.setenv("NBXRT_BACKEND_PATH", str(broken))
+    nbxrt.reset()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with contextlib.suppress(nbxrt.BackendNotFoundError):
+            nbxrt.gpu_backend()
+    assert {warning.filename for warning in seen if "broken" in str(warning.message)} == {__file__}
