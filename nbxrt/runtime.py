@@ -3,9 +3,7 @@
 Finding out which backends are here is detection.py's; what the operations mean is in schema/operations.yaml.
 """
 
-import threading
-
-from nbxrt import errors
+from nbxrt import errors, locks
 from nbxrt.binding.binder import Binder
 from nbxrt.binding.cshape import adapter  # not at first use: finalizers call by symbol
 from nbxrt.binding.machine import Machine
@@ -208,7 +206,7 @@ def _refusing(operation: str, error: errors.NbxrtError) -> "Callable[..., Any]":
 
 # The runtime in force. The lock guards what is open and what is in force.
 
-_lock = threading.RLock()
+_lock = locks.RLock()
 _open: "dict[Any, Runtime]" = {}
 #: The runtime in force, and whether it was asked for by name.
 _in_force: "tuple[Runtime, bool] | None" = None
@@ -327,7 +325,7 @@ def _prepare_for_the_end() -> None:
 def _after_fork() -> None:
     """A lock that another thread of the parent held would never be given back; what was current is the parent's."""
     global _lock  # noqa: PLW0603
-    _lock = threading.RLock()
+    _lock = locks.RLock()
     for runtime in all_open():
         runtime._binder.renew_locks()  # noqa: SLF001
         runtime.current.index = None

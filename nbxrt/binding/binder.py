@@ -2,9 +2,8 @@
 
 import ctypes
 import os
-import threading
 
-from nbxrt import errors
+from nbxrt import errors, locks
 from nbxrt.binding import generating, policies
 from nbxrt.binding.layout import as_tuple, member, structure
 from nbxrt.binding.library import Library, applies, open_library, said_range
@@ -27,9 +26,9 @@ class Binder:
         #: The number of devices in a cell that the generated functions read; 0 until it was asked.
         self.devices = [0]
         #: The calling thread's current device as nbxrt knows it: `index`, None after a switch by the operation.
-        self.current: Any = threading.local()
+        self.current: Any = locks.local()
         self._libraries: dict[str, Library] = {}
-        self._lock = threading.RLock()
+        self._lock = locks.RLock()
         self._policies: dict[str, Any] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._first_use_in = 0
@@ -53,7 +52,7 @@ class Binder:
 
     def renew_locks(self) -> None:
         """Make every lock anew, in a process that was forked."""
-        self._lock = threading.RLock()
+        self._lock = locks.RLock()
         for library in self._libraries.values():
             library.renew_lock()
         for policy in self._policies.values():

@@ -2,9 +2,8 @@
 
 import ctypes
 import os
-import threading
 
-from nbxrt import errors
+from nbxrt import errors, locks
 from nbxrt.binding import asking, search
 from nbxrt.binding.layout import as_tuple
 
@@ -43,7 +42,7 @@ class Library:
         self._others = others
         self._handle = handle
         self._keeping_gil = ctypes.PyDLL(None, handle=handle._handle)  # noqa: SLF001
-        self._lock = threading.RLock()
+        self._lock = locks.RLock()
         self._version: Version | None = None
         self._started_in = 0
         self.kind_of_code = {code: kind for kind, codes in self._status["kinds"].items() for code in codes}
@@ -145,7 +144,7 @@ class Library:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = threading.RLock()
+        self._lock = locks.RLock()
 
     def enter(self) -> bool:
         """Give the calling thread a context; False when the file names no way, or the way failed."""

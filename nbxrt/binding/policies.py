@@ -4,10 +4,9 @@ A policy is a class made with the binder; its methods are the operations that it
 """
 
 import os
-import threading
 import time
 
-from nbxrt import errors
+from nbxrt import errors, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ class CurrentDevice:
     """The current device is kept here, per thread, for APIs that have none."""
 
     def __init__(self, _binder: "Binder") -> None:
-        self._thread = threading.local()
+        self._thread = locks.local()
 
     def set_device(self, device: int) -> None:
         self._thread.device = device
@@ -84,7 +83,7 @@ class Handles:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
         self._table: dict[int, Any] = {}
         self._next = 0x1000
 
@@ -109,7 +108,7 @@ class Handles:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
 
     def _unknown(self, handle: int) -> errors.ArgumentValueError:
         return errors.ArgumentValueError(f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already")
