@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from nbxrt.errors import NbxrtError as NbxrtError
     from nbxrt.errors import NoDeviceError as NoDeviceError
     from nbxrt.errors import OutOfMemoryError as OutOfMemoryError
+    from nbxrt.errors import PointerError as PointerError
     from nbxrt.errors import SymbolNotFoundError as SymbolNotFoundError
     from nbxrt.errors import UntestedVersionError as UntestedVersionError
+    from nbxrt.memory.allocator import DeviceAllocator as DeviceAllocator
     from nbxrt.placement import DeviceChoice as DeviceChoice
     from nbxrt.placement import most_free_device as most_free_device
     from nbxrt.placement import most_free_device_report as most_free_device_report
@@ -88,9 +90,11 @@ _HOMES = {
         "NbxrtError",
         "NoDeviceError",
         "OutOfMemoryError",
+        "PointerError",
         "SymbolNotFoundError",
         "UntestedVersionError",
     ),
+    "nbxrt.memory.allocator": ("DeviceAllocator",),
     "nbxrt.placement": ("DeviceChoice", "most_free_device", "most_free_device_report"),
     "nbxrt.processlist": (
         "DeviceProcess",

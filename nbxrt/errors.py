@@ -11,7 +11,8 @@ NbxrtError (RuntimeError)
 ├── ArgumentError               an argument is wrong; nothing was called
 │   ├── ArgumentTypeError       (TypeError)
 │   └── ArgumentValueError      (ValueError)
-│       └── DeviceIndexError    (IndexError)
+│       ├── DeviceIndexError    (IndexError)
+│       └── PointerError        an address that is not of this account's memory
 └── DeviceError                 a call failed: operation, symbol, code, name, text, device
     ├── NoDeviceError           there is no device to use (also a BackendNotFoundError)
     ├── DriverError             driver and runtime do not fit together, or the driver is not the real one
@@ -127,6 +128,12 @@ class DeviceIndexError(ArgumentValueError, IndexError):
     """There is no device of that ordinal; `count` is the number of devices."""
 
     reference = "device-index"
+
+
+class PointerError(ArgumentValueError):
+    """An address is not one that the account of memory gave out, or no longer."""
+
+    reference = "pointer"
 
 
 class DeviceError(NbxrtError):

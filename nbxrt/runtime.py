@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.binding.library import Library
+    from nbxrt.memory.allocator import DeviceAllocator
     from nbxrt.operations import Operations
 else:
     Operations = object
@@ -47,6 +48,8 @@ class Runtime(Operations):
         self._table: Mapping[str, Any] | None = None
         #: This thread's current device as far as nbxrt knows (`index`); a switch forgets it, device.py keeps it.
         self.current = self._binder.current
+        #: The account of its memory, which nbxrt.memory makes at its first use.
+        self.account: DeviceAllocator | None = None
 
     def _open(self) -> None:
         """Load the runtime library and see that every required operation can be bound.
