@@ -3,7 +3,7 @@
 # Elsewhere it changes nothing, and the tests name what is missing.
 set -euo pipefail
 
-packages=(gcc libc6-dev make python3-venv)
+packages=(gcc gobjc libc6-dev make python3-venv)
 
 is_installed() {
     [ "$(dpkg-query --show --showformat='${Status}' "$1" 2>/dev/null)" = "install ok installed" ]

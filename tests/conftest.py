@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 
 import nbxrt
+import objective_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,6 +64,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "cc": _program(os.environ.get("CC", "cc"), "gcc", "clang"),
     "check-jsonschema": _module("check_jsonschema"),
     "cuda-pathfinder": _pathfinder,
+    "gobjc": objective_c.missing,
     "node": _program("node"),
     "npm": _program("npm"),
     "numpy": _module("numpy"),

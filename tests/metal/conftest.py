@@ -1,0 +1,31 @@
+"""The stand-in for Metal.framework, compiled once, as every test of this folder finds it: idle, with one device."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import objective_c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def compiled_stub() -> objective_c.Stub:
+    return objective_c.Stub(objective_c.compiled())
+
+
+@pytest.fixture
+def stub(compiled_stub: objective_c.Stub) -> Iterator[objective_c.Stub]:
+    """Nothing may be left behind: no object, no reference to a device, nothing autoreleased without a pool."""
+    compiled_stub.reset()
+    before = (compiled_stub.live_by_class, compiled_stub.device_references, compiled_stub.unpooled)
+    yield compiled_stub
+    compiled_stub.reset()
+    end = time.monotonic() + 5
+    while compiled_stub.live_by_class != before[0] and time.monotonic() < end:
+        time.sleep(0.001)  # the threads of the framework let go of what they worked at
+    assert (compiled_stub.live_by_class, compiled_stub.device_references, compiled_stub.unpooled) == before
