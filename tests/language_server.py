@@ -49,19 +49,29 @@ class LanguageServer:
         return found
 
     def completions(self, file: Path, text: str, line: int, column: int) -> list[str]:
-        """The words that the server offers at a place, counted from 0."""
-        self._open(file, text)
+        """The words that the server offers at a place, counted from 0, in a file that has faults."""
+        self._open_and_wait(file, text)
         return [str(each["label"]) for each in self._ask("completion", file, line, column)["items"]]
 
     def hover(self, file: Path, text: str, line: int, column: int) -> str:
-        """What the server shows at a place, counted from 0."""
-        self._open(file, text)
+        """What the server shows at a place, counted from 0, in a file that has faults."""
+        self._open_and_wait(file, text)
         answer = self._ask("hover", file, line, column)
         return str(answer["contents"]["value"]) if answer else ""
 
     def _open(self, file: Path, text: str) -> None:
         document = {"uri": file.as_uri(), "languageId": "yaml", "version": 1, "text": text}
         self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+
+    def _open_and_wait(self, file: Path, text: str) -> None:
+        """Until a fault is found: the schema is in force then, which the server reads in its own time."""
+        self._open(file, text)
+        while True:
+            message = self._receive()
+            params = message.get("params", {})
+            is_of_it = message.get("method") == "textDocument/publishDiagnostics" and params["uri"] == file.as_uri()
+            if is_of_it and params["diagnostics"]:
+                return
 
     def _ask(self, what: str, file: Path, line: int, column: int) -> Any:
         place = {"textDocument": {"uri": file.as_uri()}, "position": {"line": line, "character": column}}

@@ -21,10 +21,12 @@ _SYMBOL_BYTES = 24
 #: How far a chain of dependencies is followed.
 _DEEPEST = 8
 _READ_WHOLE = 1 << 21
+#: What reading a damaged file raises; OverflowError where an offset is larger than any file.
+_DAMAGED = (OSError, ValueError, KeyError, OverflowError, struct.error)
 
 
 class Dynamic:
-    """The dynamic section of a file. Raises OSError, struct.error or ValueError while it is read."""
+    """The dynamic section of a file. Raises one of `_DAMAGED` while it is read."""
 
     def __init__(self, path: str) -> None:
         self.data = _content(path)
@@ -109,7 +111,7 @@ def _content(path: str) -> "bytes | mmap.mmap":
 def _dynamic(path: str) -> "Dynamic | None":
     try:
         return Dynamic(path)
-    except (OSError, ValueError, struct.error):
+    except _DAMAGED:
         return None
 
 
@@ -128,7 +130,7 @@ def _texts(path: str, *tags: int) -> "list[str]":
     dynamic = _dynamic(path)
     try:
         return [text for tag in tags for text in dynamic.texts(tag)] if dynamic is not None else []
-    except (KeyError, ValueError):
+    except _DAMAGED:
         return []
 
 
@@ -137,7 +139,7 @@ def exported(path: str, symbols: "Iterable[str]") -> "set[str] | None":
     dynamic = _dynamic(path)
     try:
         return None if dynamic is None else dynamic.exported(symbols)
-    except (KeyError, ValueError, struct.error):
+    except _DAMAGED:
         return None
 
 

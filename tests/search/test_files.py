@@ -67,6 +67,16 @@ class TestFaults:
             short.write_bytes(whole[:length])
             assert examine.fault(str(short), HERE), length
 
+    @pytest.mark.parametrize("at", [39, 47])  # the top of the offsets of both tables
+    def test_an_offset_beyond_any_file_is_an_answer(self, library: Path, tmp_path: Path, at: int) -> None:
+        content = bytearray(library.read_bytes())
+        content[at] = 128
+        damaged = tmp_path / "libtoy.so.1"
+        damaged.write_bytes(content)
+
+        assert isinstance(examine.fault(str(damaged), HERE), str)
+        assert isinstance(elf.needed(str(damaged)), list)
+
     @given(st.data())
     def test_a_damaged_header_is_an_answer_and_no_exception(self, library: Path, data: st.DataObject) -> None:
         damaged = library.with_name("damaged.so")
