@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nbxrt.catalogue import reading, stubs
+from nbxrt.catalogue import encodings, reading, stubs
 from nbxrt.catalogue.model import Backend, Call, Identity, Operation, Range, Role, Status, Variant, structure
 
 #: Parameters of the calls that belong to a role instead of an operation.
@@ -107,6 +107,13 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
                 for layout in layouts
             )
             for name, layouts in backend.structs.items()
+        },
+        "messages": {
+            owner: {
+                selector: (message.encoding, encodings.parse(message.encoding), message.optional)
+                for selector, message in methods.items()
+            }
+            for owner, methods in backend.messages.items()
         },
         "enums": {
             name: tuple((*_span(entry.applies), dict(entry.words)) for entry in entries)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OWN = ("extends", "override")
 
 # Sections whose entries are units. In `libraries` the units are a level deeper: the keys of each role.
-_SECTIONS = ("presence", "libraries", "structs", "enums", "needs", "operations", "absent")
+_SECTIONS = ("presence", "libraries", "structs", "messages", "enums", "needs", "operations", "absent")
 
 # Sections that are there even when nothing is left in them.
 _ALWAYS = ("libraries", "operations")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue import explanations, identities, layouts, searches, signatures
+from nbxrt.catalogue import explanations, identities, layouts, messages, searches, signatures
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import names_in
 
@@ -242,4 +242,5 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *explanations.CHECKS,
     *signatures.CHECKS,
     *layouts.CHECKS,
+    *messages.CHECKS,
 )

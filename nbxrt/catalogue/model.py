@@ -167,6 +167,14 @@ class Structure:
 
 
 @frozen
+class Message:
+    """A message that objects of a class answer; an `optional` one not on every system."""
+
+    encoding: str
+    optional: bool = False
+
+
+@frozen
 class Enumeration:
     """The vendor's numbers of the contract's words, or bits of its flags, in one range of versions."""
 
@@ -193,6 +201,7 @@ class Backend:
     presence: Mapping[str, Any] = field(factory=dict)
     libraries: Mapping[str, Role] = field(factory=dict)
     structs: Mapping[str, tuple[Structure, ...]] = field(factory=dict)
+    messages: Mapping[str, Mapping[str, Message]] = field(factory=dict)
     enums: Mapping[str, tuple[Enumeration, ...]] = field(factory=dict)
     needs: Mapping[str, str] = field(factory=dict)
     operations: Mapping[str, Operation] = field(factory=dict)
@@ -224,6 +233,7 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         presence=presence,
         libraries={name: _role(name, role, line) for name, role in data["libraries"].items()},
         structs={name: tuple(map(_layout, _listed(layouts))) for name, layouts in data.get("structs", {}).items()},
+        messages={name: _messages(methods) for name, methods in data.get("messages", {}).items()},
         enums={name: _enumeration(words) for name, words in data.get("enums", {}).items()},
         needs=dict(data.get("needs", {})),
         operations={
@@ -368,6 +378,13 @@ def _folders(data: Any) -> dict[str, tuple[str, ...]]:
 def _layout(data: Mapping[str, Any]) -> Structure:
     fields = {name: tuple(spec) for name, spec in data.get("fields", {}).items()}
     return Structure(data["bytes"], fields, dict(data.get("constants", {})), _range(data))
+
+
+def _messages(data: Mapping[str, Any]) -> dict[str, Message]:
+    return {
+        selector: Message(said) if isinstance(said, str) else Message(said["encoding"], said.get("optional", False))
+        for selector, said in data.items()
+    }
 
 
 def _enumeration(data: Any) -> tuple[Enumeration, ...]:

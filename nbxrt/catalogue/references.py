@@ -89,6 +89,10 @@ STAGES: dict[str, tuple[str, ...]] = {
         "field-outside-struct",
         "incomplete-struct",
     ),
+    "messages": (
+        "bad-encoding",
+        "unused-message",
+    ),
     "versions": (
         "empty-range",
         "overlapping-versions",

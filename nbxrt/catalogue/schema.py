@@ -20,6 +20,7 @@ from nbxrt.catalogue.schema_calls import call_definitions, operation_rule
 from nbxrt.catalogue.schema_extends import changeable, extends, list_definitions, optional, whole_file
 from nbxrt.catalogue.schema_layouts import enum_rules, layout_definitions
 from nbxrt.catalogue.schema_libraries import ROLES, library_definitions
+from nbxrt.catalogue.schema_messages import messages
 from nbxrt.catalogue.schema_parts import (
     NAME,
     NOT_BLANK,
@@ -120,6 +121,7 @@ def _top_level(contract: Contract) -> Schema:
             "propertyNames": {"pattern": STRUCT_NAME},
             "additionalProperties": optional(reference("struct")),
         },
+        "messages": messages(),
         "enums": keyed(
             "`enums`",
             "The vendor's numbers of the contract's words.",

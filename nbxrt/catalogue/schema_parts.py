@@ -18,6 +18,8 @@ CODES = (-(2**31), 2**32 - 1)
 NAME = "^[a-z][a-z0-9_]*$"
 STRUCT_NAME = "^[A-Za-z_][A-Za-z0-9_]*$"
 SYMBOL = "^[A-Za-z_$][A-Za-z0-9_$]*$"
+SELECTOR = "^[A-Za-z_][A-Za-z0-9_]*(:([A-Za-z_][A-Za-z0-9_]*:)*)?$"
+ENCODING = "^\\S+$"
 VARIABLE = "^[A-Za-z_][A-Za-z0-9_]*$"
 PACKAGE = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$"
 VERSION = "^[0-9]+(\\.[0-9]+)*$"
@@ -39,6 +41,7 @@ def string(pattern: str, says: str, example: str | None = None) -> Schema:
 _USUAL = {
     NAME: "value",
     SYMBOL: "vendorMalloc",
+    SELECTOR: "newThingWithLength:options:",
     VARIABLE: "value",  # also the pattern of structures and fields
     PACKAGE: "vendor.runtime",
     RELATIVE: "lib64",

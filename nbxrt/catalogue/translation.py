@@ -145,6 +145,8 @@ _PATTERNS = {
     schema_parts.NAME: "is not a name of lower-case letters, digits and `_`",
     schema_parts.STRUCT_NAME: "is not a name of letters, digits and `_`",
     schema_parts.SYMBOL: "is not a C symbol",
+    schema_parts.SELECTOR: "is not a selector",
+    schema_parts.ENCODING: "is not a type encoding: it has no spaces",
     schema_parts.PACKAGE: "is not the dotted name of a package",
     schema_parts.VERSION: "is not a version such as `12.4`",
     schema_parts.NOT_BLANK: "is empty",

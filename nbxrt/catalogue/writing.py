@@ -59,7 +59,7 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
 
 def _ordered(data: Mapping[str, Any]) -> list[str]:
     """The keys of a file, the three sections that may be new in their usual places."""
-    late = ("structs", "enums", "needs", "operations", "absent")
+    late = ("structs", "messages", "enums", "needs", "operations", "absent")
     return [*(key for key in data if key not in late), *(key for key in late if key in data)]
 
 
