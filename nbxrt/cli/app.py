@@ -24,6 +24,8 @@ COMMANDS = {
     "explain": "nbxrt.cli.explain",
     "diff": "nbxrt.cli.diff",
     "validate": "nbxrt.cli.validate",
+    "simulate": "nbxrt.cli.simulate",
+    "conform": "nbxrt.cli.conform",
     "schema": "nbxrt.cli.schema",
     "demo": "nbxrt.cli.demo.command",
 }

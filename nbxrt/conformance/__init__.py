@@ -8,7 +8,9 @@ suite uses little memory, releases what it made, also where it failed, and reset
 """
 
 from nbxrt.conformance.image import ModuleImage
+from nbxrt.conformance.junit import junit
+from nbxrt.conformance.opening import opened
 from nbxrt.conformance.report import Outcome, Report, Row
-from nbxrt.conformance.suite import checks, groups, run
+from nbxrt.conformance.suite import Run, checks, groups, run
 
-__all__ = ["ModuleImage", "Outcome", "Report", "Row", "checks", "groups", "run"]
+__all__ = ["ModuleImage", "Outcome", "Report", "Row", "Run", "checks", "groups", "junit", "opened", "run"]

@@ -55,6 +55,50 @@ def groups() -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.group for one in checks()))
 
 
+class Run:
+    """A run on one device, check by check; after a check that loses the context, the rest is skipped.
+
+    The calling thread's current device is the run's from its beginning to `end`, and then what it was before.
+    Raises: DeviceIndexError.
+    """
+
+    def __init__(self, runtime: Runtime, device: int | None = None, module_image: ModuleImage | None = None) -> None:
+        self.runtime = runtime
+        self.image = module_image
+        self.devices = _count(runtime)
+        self._before = _current(runtime, self.devices)
+        self.device = self._before if device is None else device
+        self._lost = ""
+        if self.devices:
+            runtime.set_device(self.device)
+
+    def row(self, one: Check) -> Row:
+        """Make a check, which never raises: whatever it meets is in the row."""
+        bench = Bench(self.runtime, self.device, self.devices, self.image)
+        start = time.perf_counter()
+        outcome, detail = (Outcome.SKIPPED, self._lost) if self._lost else judged(one, bench)
+        if bench.lost and not self._lost:
+            self._lost = f"the context was lost in `{one.name}`"
+        return Row(one.group, one.name, one.needs, outcome, detail, time.perf_counter() - start)
+
+    def end(self) -> None:
+        """Give the thread its device back."""
+        if self.devices:
+            self.runtime.set_device(self._before)
+
+    def report(self, rows: Sequence[Row]) -> Report:
+        """The rows, with what they were made on."""
+        return Report(
+            backend=self.runtime.name,
+            title=self.runtime.title,
+            device=self.device,
+            device_name=_device_name(self.runtime, self.device, self.devices),
+            versions=_versions(self.runtime),
+            libraries=_libraries(self.runtime),
+            rows=tuple(rows),
+        )
+
+
 def run(
     runtime: Runtime,
     groups: Collection[str] | None = None,
@@ -69,25 +113,12 @@ def run(
     Raises: ArgumentValueError for an unknown group; DeviceIndexError.
     """
     chosen = checks(groups)
-    devices = _count(runtime)
-    before = _current(runtime, devices)
-    at = before if device is None else device
-    if devices:
-        runtime.set_device(at)
+    made = Run(runtime, device, module_image)
     try:
-        rows = _rows(runtime, chosen, at, devices, module_image)
+        rows = [made.row(one) for one in chosen]
     finally:
-        if devices:
-            runtime.set_device(before)
-    return Report(
-        backend=runtime.name,
-        title=runtime.title,
-        device=at,
-        device_name=_device_name(runtime, at, devices),
-        versions=_versions(runtime),
-        libraries=_libraries(runtime),
-        rows=rows,
-    )
+        made.end()
+    return made.report(rows)
 
 
 def _count(runtime: Runtime) -> int:
@@ -102,21 +133,6 @@ def _current(runtime: Runtime, devices: int) -> int:
     """The thread's current device; 0 where a wrong backend answers one that is not there."""
     current = runtime.get_device() if devices else 0
     return current if current in range(devices) else 0
-
-
-def _rows(
-    runtime: Runtime, chosen: Sequence[Check], device: int, devices: int, image: ModuleImage | None
-) -> tuple[Row, ...]:
-    rows: list[Row] = []
-    lost = ""
-    for one in chosen:
-        bench = Bench(runtime, device, devices, image)
-        start = time.perf_counter()
-        outcome, detail = (Outcome.SKIPPED, lost) if lost else judged(one, bench)
-        rows.append(Row(one.group, one.name, one.needs, outcome, detail, time.perf_counter() - start))
-        if bench.lost and not lost:
-            lost = f"the context was lost in `{one.name}`"
-    return tuple(rows)
 
 
 def judged(one: Check, bench: Bench) -> tuple[Outcome, str]:

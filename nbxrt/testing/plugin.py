@@ -1,6 +1,6 @@
-"""The plugin: `--nbxrt-backends PATH` collects backend files and makes three tests of each.
+"""The plugin: `--nbxrt-backends PATH` makes three tests of each backend file, `--nbxrt-conform NAME` those of a device.
 
-It is loaded in every run of pytest where nbxrt is installed, so it imports nothing of nbxrt before there is a file.
+It is loaded in every run of pytest where nbxrt is installed, so it imports nothing of nbxrt before an option asks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="A backend file, or a folder of them: each file becomes the tests `schema`, `parity` and `meaning`.",
     )
+    group.addoption(
+        "--nbxrt-conform",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="A backend, by name or file: each check of `nbxrt conform` becomes a test, on the device that is here.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +53,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if any(file_path.resolve() in checking.files(root) for root in roots):
         return BackendFile.from_parent(parent, path=file_path)
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add the checks of the backends that `--nbxrt-conform` names, before `-k` and `-m` choose."""
+    for name in config.getoption("--nbxrt-conform"):
+        from nbxrt.testing import conforming
+
+        items += conforming.items(session, name)
 
 
 class BackendFile(pytest.File):

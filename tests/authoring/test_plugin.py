@@ -148,3 +148,19 @@ def test_the_commit_hook_runs_a_command_that_is_there_on_backend_files(root: Pat
     assert pattern.search("backends/mine.yaml")
     assert pattern.search("src/mine/backends/mine.yaml")
     assert not pattern.search("compose.yaml")
+
+
+def test_each_check_of_a_backend_is_a_test_and_what_is_absent_is_skipped(tested: Callable[..., Any]) -> None:
+    code, _outcomes, said = tested("--nbxrt-conform", "host", "-k", "stored or ipc")
+
+    assert code == 0
+    assert "PASSED ::nbxrt-conform-host::error: a failure leaves no stored error" in said
+    assert "absent: `ipc_get_mem_handle` is not offered by Host memory" in said
+
+
+def test_a_backend_that_cannot_be_opened_fails_with_its_error_alone(tested: Callable[..., Any]) -> None:
+    code, _outcomes, said = tested("--nbxrt-conform", "hots", "-k", "stored")
+
+    assert code == 1
+    assert "error[backend-not-found]: `hots` is not a known backend" in said
+    assert "Traceback" not in said

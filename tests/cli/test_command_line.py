@@ -12,7 +12,10 @@ import nbxrt
 if TYPE_CHECKING:
     from conftest import CommandLine
 
-COMMANDS = ("doctor", "list", "libraries", "show", "new", "upgrade", "explain", "diff", "validate", "schema", "demo")
+COMMANDS = (
+    "doctor", "list", "libraries", "show", "new", "upgrade", "explain", "diff", "validate", "simulate", "conform",
+    "schema", "demo",
+)  # fmt: skip
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -1,0 +1,71 @@
+"""`nbxrt simulate`: a library that stands in for a vendor's, built from a backend file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nbxrt import simulation
+from nbxrt.cli.console import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def _bytes(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
+    """A size as people write it: bytes, or with K, M or G."""
+    found = re.fullmatch(r"(\d+)([KMG]?)", value)
+    if not found:
+        raise click.BadParameter(f"`{value}` is no size: it is bytes, or a number with K, M or G, as 512M")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+@click.command("simulate")
+@click.argument("name")
+@click.option(
+    "-o", "--output", "folder", required=True, type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+    help="Where the library is written, under the vendor's file names; made when it is not there.",
+)  # fmt: skip
+@click.option("--version", metavar="VERSION", help="The version that the runtime answers; the best of the file's.")
+@click.option("--devices", type=click.IntRange(0, 64), default=2, show_default=True, help="How many devices it has.")
+@click.option("--memory", callback=_bytes, default="16G", metavar="SIZE", show_default=True, help="Memory of each.")
+@click.option("--without", multiple=True, metavar="SYMBOL", help="A function that it lacks; may be given again.")
+@click.option("as_json", "--json", is_flag=True, help="As JSON.")
+def command(
+    name: str,
+    folder: Path,
+    version: str | None,
+    devices: int,
+    memory: int,
+    without: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Build a library that has a vendor's functions and simulated devices behind them.
+
+    NAME is a backend's name or the path of its file. Prints the variables that make a process use the library, as
+    lines for a shell; docs/simulating.md lists those that set its devices, faults and times. Needs a C compiler.
+    """
+    try:
+        made = simulation.build(name, folder, version=version, without=without, devices=devices, memory=memory)
+    except OSError as error:
+        raise click.FileError(str(folder), error.strerror) from error
+    variables = made.environment()
+    writer = Writer()
+    if as_json:
+        paths = {role: str(path) for role, path in made.paths.items()}
+        versions = {role: ".".join(map(str, numbers)) for role, numbers in made.versions.items()}
+        writer.json({"backend": made.name, "libraries": paths, "versions": versions, "environment": variables})
+        return
+    for variable, value in variables.items():
+        click.echo(f"export {variable}={shlex.quote(value)}")
+    Writer(stderr=True).line(f"wrote {made.paths['runtime']}: {made.name}, {_counted(devices)}")
+
+
+def _counted(devices: int) -> str:
+    return f"{devices} simulated device{'' if devices == 1 else 's'}"
