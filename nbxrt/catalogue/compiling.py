@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from nbxrt.catalogue import encodings, reading, stubs
-from nbxrt.catalogue.model import Backend, Call, Identity, Operation, Range, Role, Status, Variant, structure
+from nbxrt.catalogue.model import Backend, Call, Identity, Interop, Operation, Range, Role, Status, Variant, structure
 
 #: Parameters of the calls that belong to a role instead of an operation.
 _ROLE_PARAMETERS = {"code": "int"}
@@ -97,6 +97,7 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
         "platforms": backend.platforms,
         "priority": backend.priority,
         "triton": (backend.triton_keys, backend.triton_target) if backend.triton_keys else None,
+        "interop": _interop(backend.interop or Interop()),
         "visibility": backend.visibility,
         "device_required": backend.device_required,
         "presence": {platform: _presence(rule) for platform, rule in backend.presence.items()},
@@ -126,6 +127,15 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
         },
         "absent": _absent(backend, contract),
         "file": backend.file,
+    }
+
+
+def _interop(interop: Interop) -> dict[str, Any]:
+    return {
+        "dlpack": dict(interop.dlpack),
+        "streams": None if interop.streams is None else dict(interop.streams),
+        "array_interface": interop.array_interface,
+        "stream_protocol": interop.stream_protocol,
     }
 
 

@@ -183,6 +183,16 @@ class Enumeration:
 
 
 @frozen
+class Interop:
+    """How other libraries know the vendor's memory and streams: numbers, and names of protocols."""
+
+    dlpack: Mapping[str, int] = field(factory=dict)
+    streams: Mapping[str, int] | None = None
+    array_interface: str = ""
+    stream_protocol: str = ""
+
+
+@frozen
 class Backend:
     """One backend file, whole."""
 
@@ -196,6 +206,7 @@ class Backend:
     handles: str = "native"
     triton_keys: tuple[str, ...] = ()
     triton_target: str | None = None
+    interop: Interop | None = None
     visibility: tuple[str, ...] = ()
     device_required: bool = False
     presence: Mapping[str, Any] = field(factory=dict)
@@ -228,6 +239,7 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         handles=data.get("handles", "native"),
         triton_keys=tuple(triton.get("keys", ())),
         triton_target=triton.get("target"),
+        interop=Interop(**data["interop"]) if "interop" in data else None,
         visibility=tuple(presence.pop("visibility", ())),
         device_required=presence.pop("required", False),
         presence=presence,

@@ -44,6 +44,8 @@ IDENTIFIER = "urn:nbxrt:schema:backend"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _PRIORITIES = 2**31 - 1
+_DLPACK_TYPES = 2**31 - 1
+_PROTOCOL = r"^__[a-z][a-z0-9_]*__$"
 
 
 def generate(contract: Contract) -> Schema:
@@ -106,6 +108,45 @@ def _top_level(contract: Contract) -> Schema:
                     "target": string(NOT_BLANK, "The backend's name in Triton's targets.", "cuda"),
                 },
                 required=["keys"],
+            )
+        ),
+        "interop": optional(
+            keyed(
+                "interop entry",
+                "How other libraries know this vendor's memory and streams, by the protocols that they exchange them by.",
+                {
+                    "dlpack": keyed(
+                        "DLPack entry",
+                        "DLPack's numbers of the kinds of memory; a kind that has none is not exchanged by DLPack.",
+                        {
+                            "device": integer("Of device memory.", 1, _DLPACK_TYPES, 2),
+                            "pinned": integer("Of page-locked host memory.", 1, _DLPACK_TYPES, 3),
+                            "managed": integer(
+                                "Of memory that migrates between host and device.", 1, _DLPACK_TYPES, 13
+                            ),
+                        },
+                        required=["device"],
+                    ),
+                    "streams": keyed(
+                        "streams entry",
+                        "Numbers that stand for streams that have no handle of their own; left out where consumers know "
+                        "no streams.",
+                        {
+                            "default": integer("Of the default stream.", 0, 2, 1),
+                            "per_thread": integer(
+                                "Of the default stream of each thread, for which it is the handle too.", 0, 2, 2
+                            ),
+                        },
+                        required=["default"],
+                    ),
+                    "array_interface": string(
+                        _PROTOCOL, "The attribute by which arrays of this vendor describe themselves.", "__gpu_array__"
+                    ),
+                    "stream_protocol": string(
+                        _PROTOCOL, "The method by which streams of this vendor give their handle.", "__gpu_stream__"
+                    ),
+                },
+                minProperties=1,
             )
         ),
         "presence": reference("presence"),

@@ -81,7 +81,7 @@ def test_what_is_the_bases_alone_is_left_out_and_told() -> None:
     text = drafted("musa", "cuda", "musa")
     draft = _data(text)
 
-    assert not {"presence", "triton", "override"} & set(draft)
+    assert not {"presence", "triton", "interop", "override"} & set(draft)
     assert "nvidia" not in str(draft["libraries"]["runtime"]["search"])
     assert "#   {keys: [nvidia], target: cuda}" in text
     assert (draft["name"], draft["title"]) == ("musa", "MUSA")
