@@ -113,7 +113,7 @@ def _top_level(contract: Contract) -> Schema:
         "interop": optional(
             keyed(
                 "interop entry",
-                "How other libraries know this vendor's memory and streams, by the protocols that they exchange them by.",
+                "How other libraries know this vendor's memory and streams.",
                 {
                     "dlpack": keyed(
                         "DLPack entry",
@@ -129,8 +129,7 @@ def _top_level(contract: Contract) -> Schema:
                     ),
                     "streams": keyed(
                         "streams entry",
-                        "Numbers that stand for streams that have no handle of their own; left out where consumers know "
-                        "no streams.",
+                        "Numbers of streams without a handle of their own; left out where consumers know no streams.",
                         {
                             "default": integer("Of the default stream.", 0, 2, 1),
                             "per_thread": integer(
