@@ -73,7 +73,7 @@ def test_what_only_nbxrt_sees_of_the_way_a_file_is_written(server: LanguageServe
 
 
 def test_hovering_over_an_operation_shows_the_contract(server: LanguageServer, contract: Contract) -> None:
-    text = (data_folder("backends") / "cuda.yaml").read_bytes().decode().partition("\n")[2]
+    text = (data_folder("backends") / "cuda.yaml").read_bytes().decode().partition("\n")[2] + "unheard_of: 1\n"
     lines = text.splitlines()
     for name in ("malloc", "mem_get_info", "monitor_memory_total", "all_reduce"):
         line = next(number for number, line in enumerate(lines) if line.startswith(f"  {name}:"))
