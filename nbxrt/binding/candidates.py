@@ -20,7 +20,7 @@ class Candidate:
     `missing`, `skipped` (the step does not apply), `untried` (another was chosen before its turn came).
     """
 
-    __slots__ = ("base", "is_file", "is_foreign", "major", "path", "reason", "step", "verdict", "warning")
+    __slots__ = ("base", "is_file", "is_foreign", "kept_as", "major", "path", "reason", "step", "verdict", "warning")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class Candidate:
         *,
         base: str = "",
         is_file: bool = False,
+        kept_as: str = "",
     ) -> None:
         self.step = step
         self.path = path if len(path) <= _LONGEST_SHOWN or is_file else f"{path[:140]}…{path[-140:]}"
@@ -42,6 +43,8 @@ class Candidate:
         self.base = base
         #: Whether `path` is a file, rather than a name for the system's loader or a place without the library.
         self.is_file = is_file
+        #: The loader's name of a copy in this process whose file is gone since, so that it cannot be read; else empty.
+        self.kept_as = kept_as
         #: Whether it is another vendor's library, which says nothing of this vendor's.
         self.is_foreign = False
         #: What a person should hear although the candidate was chosen, or empty.

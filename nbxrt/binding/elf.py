@@ -12,14 +12,10 @@ if TYPE_CHECKING:
     import mmap
     from collections.abc import Iterable
 
-    from nbxrt.binding.machine import Machine
-
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 4, 5, 6, 10, 14, 15, 29
 _DT_GNU_HASH = 0x6FFFFEF5
 _SYMBOL_BYTES = 24
-#: How far a chain of dependencies is followed.
-_DEEPEST = 8
 _READ_WHOLE = 1 << 21
 #: What reading a damaged file raises; OverflowError where an offset is larger than any file.
 _DAMAGED = (OSError, ValueError, KeyError, OverflowError, struct.error)
@@ -126,6 +122,21 @@ def needed(path: str) -> "list[str]":
     return _texts(path, _DT_NEEDED)
 
 
+def search_path(path: str) -> "tuple[list[str], list[str]]":
+    """The folders that a file names for what it needs: (before those of the environment, after them)."""
+    here = os.path.dirname(os.path.realpath(path))
+    before, after = (
+        [
+            folder.replace("$ORIGIN", here).replace("${ORIGIN}", here)
+            for text in _texts(path, tag)
+            for folder in text.split(":")
+            if folder
+        ]
+        for tag in (_DT_RPATH, _DT_RUNPATH)
+    )
+    return ([], after) if after else (before, [])  # the newer one takes the older one's place
+
+
 def _texts(path: str, *tags: int) -> "list[str]":
     dynamic = _dynamic(path)
     try:
@@ -141,35 +152,3 @@ def exported(path: str, symbols: "Iterable[str]") -> "set[str] | None":
         return None if dynamic is None else dynamic.exported(symbols)
     except _DAMAGED:
         return None
-
-
-def chain(path: str, missing: str, machine: "Machine") -> "list[str]":
-    """The libraries between a file and one that it needs in the end: empty when it needs it itself, or none is known.
-
-    Each is looked for as the loader does: beside the file that needs it where that says so, then in the usual folders.
-    """
-    seen = {os.path.realpath(path)}
-    waiting: list[tuple[str, list[str]]] = [(path, [])]
-    while waiting:
-        file, between = waiting.pop(0)
-        names = needed(file)
-        if missing in names:
-            return between
-        if len(between) < _DEEPEST:
-            for name in names:
-                found = _resolved(name, file, machine)
-                if found and os.path.realpath(found) not in seen:
-                    seen.add(os.path.realpath(found))
-                    waiting.append((found, [*between, name]))
-    return []
-
-
-def _resolved(name: str, by: str, machine: "Machine") -> str:
-    """Where the loader finds a library that a file needs, or an empty string."""
-    from nbxrt.binding import loader
-
-    here = os.path.dirname(os.path.realpath(by))
-    written = ":".join(_texts(by, _DT_RPATH, _DT_RUNPATH)).replace("$ORIGIN", here).replace("${ORIGIN}", here)
-    places = [*filter(None, written.split(":")), *loader.start_path(machine), *loader.default_folders(machine)]
-    files = [os.path.join(place, name) for place in places] + (loader.cached(machine, [name]) or {}).get(name, [])
-    return next((file for file in files if os.path.isfile(file)), "")

@@ -27,6 +27,7 @@ ELF_MACHINES = {
     258: "loongarch64",
 }
 _LOADABLE = 1  # PT_LOAD
+_PASSED_OVER = ("is ELF32", "is built for", "permission denied", "broken link", "does not exist")
 
 
 def fault(path: str, machine: "Machine") -> str:
@@ -43,6 +44,11 @@ def fault(path: str, machine: "Machine") -> str:
             return _elf_fault(head, size, file, machine)
     except OSError as error:
         return "permission denied" if error.errno in (errno.EACCES, errno.EPERM) else (error.strerror or str(error))
+
+
+def is_passed_over(why: str) -> bool:
+    """Whether the loader, when it looks for a library in its folders, goes on past a file with this fault."""
+    return why.startswith(_PASSED_OVER)
 
 
 def _kind(path: str) -> str:

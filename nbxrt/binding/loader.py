@@ -7,6 +7,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nbxrt.binding.machine import Machine
 
 #: The cache of the loader of glibc.
@@ -17,6 +19,7 @@ NOT_FOUND = ", which the loader does not find"
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"  # elf/dl-cache.h of glibc; the format before it may precede in the same file
 _MODES = {"local": ctypes.RTLD_LOCAL, "global": ctypes.RTLD_GLOBAL}
 _RTLD_DI_LINKMAP = 2
+_GONE = b" (deleted)"  # what the kernel adds to the name of a file that is mapped and has no name any more
 
 #: Folders that Windows searches for what a library loads later; by folder, and for as long as the process runs.
 _dll_folders: "dict[str, object]" = {}
@@ -103,13 +106,55 @@ def _running_system() -> str:
 
 
 def _mapped_linux() -> "list[str]":
+    """Those with code in them: a file that somebody maps to read it is not loaded."""
+    return list({path for path, _addresses, rights, _is_gone in _mappings() if b"x" in rights})
+
+
+def _mappings() -> "Iterator[tuple[str, range, bytes, bool]]":
+    """(file, addresses, rights, whether the file is gone since) of every mapping of a library on Linux."""
     try:
         with open("/proc/self/maps", "rb") as file:
             lines = file.read().split(b"\n")
     except OSError:
-        return []
-    paths = {line[line.index(b"/") :] for line in lines if b"/" in line and b".so" in line}
-    return [os.fsdecode(path) for path in paths if not path.endswith(b" (deleted)")]
+        return
+    for line in lines:
+        slash = line.find(b"/")
+        if slash > 0 and b".so" in line:
+            path = line[slash:].replace(b"\\012", b"\n")  # all that the kernel escapes
+            addresses, rights = line.split(b" ", 2)[:2]
+            first, end = (int(address, 16) for address in addresses.split(b"-"))
+            yield os.fsdecode(path.removesuffix(_GONE)), range(first, end), rights, path.endswith(_GONE)
+
+
+def kept_name(path: str) -> str:
+    """The name by which the loader gives a loaded library whose file was deleted or replaced since; else empty.
+
+    Opening that file again would fail, or load a second copy.
+    """
+    if sys.platform != "linux":
+        return ""
+    gone = [addresses for file, addresses, _rights, is_gone in _mappings() if is_gone and file == path]
+    if not gone:
+        return ""
+    return next((name for name, inside in objects() if any(inside in addresses for addresses in gone)), "")
+
+
+def objects() -> "list[tuple[str, int]]":
+    """(name, an address inside) of everything that the loader of this process has loaded."""
+    found: list[tuple[str, int]] = []
+
+    def note(info: int, _size: int, _data: int) -> int:
+        _bias, name, headers = (ctypes.c_void_p.from_address(info + 8 * each).value or 0 for each in range(3))
+        if name and (text := ctypes.string_at(name)):
+            found.append((os.fsdecode(text), headers))
+        return 0
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    # The loader's list is locked meanwhile: giving up Python's own lock then could wait for ever.
+    iterate = ctypes.PyDLL(None).dl_iterate_phdr
+    iterate.argtypes, iterate.restype = [kind, ctypes.c_void_p], ctypes.c_int
+    iterate(kind(note), None)
+    return found
 
 
 def _mapped_macos() -> "list[str]":

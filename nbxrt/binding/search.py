@@ -122,13 +122,13 @@ def _attempt(wanted: Wanted, candidate: Candidate) -> "ctypes.CDLL | None":
         _judge(candidate, *(("broken", why) if library is None else ("chosen", "loaded")))
         return library
     if candidate.is_file:
-        if _refused_by_looking(wanted, candidate):
+        if not candidate.kept_as and _refused_by_looking(wanted, candidate):
             return None
     elif candidate.path in wanted.unsafe:
         _judge(candidate, "skipped", "the loader would take the unusable copy above")
         return None
     taken = candidate.reason
-    library, why = loader.load(candidate.path, wanted.data["mode"], wanted.machine)
+    library, why = loader.load(candidate.kept_as or candidate.path, wanted.data["mode"], wanted.machine)
     if library is None:
         missing = not candidate.is_file and not why.startswith("needs ")
         _judge(candidate, "missing" if missing else "broken", _with_chain(wanted, candidate, why))
@@ -143,7 +143,7 @@ def _attempt(wanted: Wanted, candidate: Candidate) -> "ctypes.CDLL | None":
         _judge(candidate, "refused", foreign)
         return None
     candidate.major = wanted.major_of(candidate.path)
-    _judge(candidate, "chosen", taken or "loaded")
+    _judge(candidate, "chosen", taken or ("loaded; its file is gone since" if candidate.kept_as else "loaded"))
     _remark(wanted, candidate)
     return library
 
@@ -164,10 +164,21 @@ def _refused_by_looking(wanted: Wanted, candidate: Candidate, *, examined: bool 
             _judge(candidate, "refused", foreign)
         elif not accepted and not wanted.untested:
             _judge(candidate, "refused", wanted.refusal(candidate.major))
+        elif needs := "" if examined else _fault_of_needed(wanted, candidate):
+            _judge(candidate, "broken", needs)
         else:
             return False
     _keep_from_loader(wanted, candidate)
     return True
+
+
+def _fault_of_needed(wanted: Wanted, candidate: Candidate) -> str:
+    """What is wrong with the libraries that the file needs, where they can be found and read."""
+    if wanted.machine.system != "linux":
+        return ""
+    from nbxrt.binding import dependencies  # its files are those of Linux
+
+    return dependencies.fault(candidate.path, wanted.machine)
 
 
 def _keep_from_loader(wanted: Wanted, candidate: Candidate) -> None:
@@ -195,9 +206,9 @@ def _with_chain(wanted: Wanted, candidate: Candidate, why: str) -> str:
     missing = why.removeprefix("needs ").removesuffix(loader.NOT_FOUND) if why.startswith("needs ") else ""
     if not missing or not candidate.is_file:
         return why
-    from nbxrt.binding import elf  # only when loading has failed already
+    from nbxrt.binding import dependencies
 
-    between = elf.chain(candidate.path, missing, wanted.machine)
+    between = dependencies.chain(candidate.path, missing, wanted.machine)
     return "".join(f"needs {name}, which " for name in between) + why
 
 
@@ -211,7 +222,11 @@ def _remark(wanted: Wanted, candidate: Candidate) -> None:
         candidate.reason = told[1]
     if candidate.step == wanted.variable:
         real = os.path.realpath(candidate.path)
-        others = [path for path in steps.mapped_copies(wanted) if os.path.realpath(path) != real]
+        others = [
+            path
+            for path in steps.mapped_copies(wanted)
+            if os.path.realpath(path) != real or loader.kept_name(path) not in ("", candidate.path)
+        ]
         if others:
             candidate.reason = candidate.warning = (
                 f"taken because {wanted.variable} names it, though {' and '.join(sorted(others))} is mapped in this "

@@ -50,7 +50,8 @@ def loaded(wanted: "Wanted", _where: "Texts", _folders: "Texts") -> "Found":
         accepted, major = wanted.accepts(path)
         if accepted or wanted.untested or path not in own:
             wanted.is_new(path)
-            yield Candidate("loaded", path, major=major, base=_entry_of(wanted, path), is_file=True)
+            base, kept_as = _entry_of(wanted, path), loader.kept_name(path)
+            yield Candidate("loaded", path, major=major, base=base, is_file=True, kept_as=kept_as)
         else:
             said = f"mapped in this process already, and {wanted.refusal(major)}"
             yield Candidate("loaded", path, "refused", said, major)
@@ -64,7 +65,7 @@ def mapped_copies(wanted: "Wanted") -> "list[str]":
 
 
 def _is_foreign(wanted: "Wanted", path: str) -> bool:
-    if not wanted.data.get("identity"):
+    if not wanted.data.get("identity") or loader.kept_name(path):
         return False
     from nbxrt.binding import identity
 

@@ -11,6 +11,7 @@ import pytest
 
 from machines import add_card, add_node
 from nbxrt import descriptions
+from nbxrt.catalogue.sources import data_folder
 from nbxrt.cli.doctor import child
 
 if TYPE_CHECKING:
@@ -74,6 +75,16 @@ def test_every_candidate_of_a_library_is_listed_with_its_reason(bare: CommandLin
     if hip["library"] == "no":
         assert [candidate["step"] for candidate in hip["candidates"]][:3] == ["loaded", "package", "conda"]
         assert all(candidate["reason"] for candidate in hip["candidates"])
+
+
+def test_every_variable_that_a_shipped_file_reads_is_listed(bare: CommandLine) -> None:
+    environment = _report(bare, DTK_ROOT="/opt/other")["environment"]
+
+    written = "\n".join(data_folder("backends").joinpath(f"{name}.yaml").read_text("utf-8") for name in ("cuda", "hip"))
+    read = {"PPU_SDK_ROOT", "DTK_ROOT", "CUDA_PATH", "EBROOTCUDA", "ROCM_PATH", "HIP_VISIBLE_DEVICES"}
+    assert all(name in written for name in read)
+    assert environment["set"]["DTK_ROOT"] == "/opt/other"
+    assert read <= {*environment["set"], *environment["unset"]}
 
 
 @on_linux

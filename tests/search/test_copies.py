@@ -119,6 +119,65 @@ class TestOverrides:
         assert run(self.PROGRAM, mapped, NBXRT_TOY_RUNTIME=mapped) == [str(mapped), ""]
 
 
+class TestGone:
+    """A copy that this process has mapped stays the one, though its file was deleted or replaced since."""
+
+    PROGRAM = """
+        import ctypes, os, sys
+        from nbxrt.binding import search
+        from nbxrt.binding.machine import Machine
+        mapped, fresh, then, asked = sys.argv[1:]
+        library = ctypes.CDLL(mapped)
+        os.remove(os.path.realpath(mapped))
+        if then: os.replace(fresh, then)
+        step = ("root", (os.path.dirname(fresh),), {"linux": (".",)})
+        role = {"names": ((1, {"linux": "libtoy.so.1"}),), "search": (("loaded", (), {}), step), "mode": "local"}
+        if asked: os.environ["NBXRT_TOY_RUNTIME"] = asked
+        handle, path, candidates = search.find("toy", "runtime", role, Machine())
+        print(path, handle.mark(), handle._handle == library._handle)
+        print(candidates[-1].reason)
+    """
+
+    @pytest.fixture
+    def copies(self, tmp_path: Path) -> tuple[Path, Path]:
+        """One to be mapped, and another that stands ready."""
+        old = make_library(tmp_path / "a/libtoy.so.1", "int mark(void) { return 1; }")
+        return old, make_library(tmp_path / "b/libtoy.so.1", "int mark(void) { return 2; }")
+
+    def test_a_deleted_file(self, copies: tuple[Path, Path]) -> None:
+        assert run(self.PROGRAM, *copies, "", "") == [f"{copies[0]} 1 True", "loaded; its file is gone since"]
+
+    def test_a_replaced_file(self, copies: tuple[Path, Path]) -> None:
+        old, new = copies
+
+        assert run(self.PROGRAM, old, new, old, "")[0] == f"{old} 1 True"
+
+    def test_a_file_behind_a_link(self, copies: tuple[Path, Path]) -> None:
+        old, new = copies
+        real = old.rename(old.with_name("libtoy.so.1.2.3"))
+        old.symlink_to(real.name)
+
+        assert run(self.PROGRAM, old, new, "", "")[0] == f"{real} 1 True"
+
+    def test_a_file_that_is_only_read_is_not_taken_for_loaded(self, copies: tuple[Path, Path]) -> None:
+        program = """
+            import mmap, sys
+            from nbxrt.binding import loader
+            from nbxrt.binding.machine import Machine
+            file = open(sys.argv[1], "rb")
+            held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            print(sys.argv[1] in loader.mapped(Machine()))
+        """
+
+        assert run(program, copies[0]) == ["False"]
+
+    def test_another_copy_that_a_variable_names_is_taken_and_both_are_named(self, copies: tuple[Path, Path]) -> None:
+        said = run(self.PROGRAM, *copies, "", copies[1])
+
+        assert said[0] == f"{copies[1]} 2 False"
+        assert f"though {copies[0]} is mapped in this process already" in said[1]
+
+
 class TestScope:
     """A21: each runtime calls its own functions, and lends them to nobody."""
 
@@ -270,3 +329,26 @@ class TestUntried:
 
         assert said[-2].startswith("broken is truncated")
         assert said[-1] == "skipped the loader would take the unusable copy above"
+
+    def test_a_library_whose_dependency_is_cut_off_is_passed_over_before_it_kills_the_process(
+        self, tmp_path: Path
+    ) -> None:
+        needed = make_library(tmp_path / "bad/libneeded-of-this-test.so.1", "int needed(void) { return 1; }")
+        make_library(tmp_path / "bad/libtoy.so.1", needs=(needed,), flags=("-Wl,-rpath,$ORIGIN",))
+        needed.write_bytes(needed.read_bytes()[:9000])
+        good = make_library(tmp_path / "good/libtoy.so.1")
+        program = """
+            import sys
+            from nbxrt.binding import search
+            from nbxrt.binding.machine import Machine
+            steps = tuple(("root", (folder,), {"linux": (".",)}) for folder in sys.argv[1:])
+            role = {"names": ((1, {"linux": "libtoy.so.1"}),), "search": steps, "mode": "local"}
+            for each in search.find("toy", "runtime", role, Machine())[2]: print(each.verdict, each.path, each.reason)
+        """
+
+        said = run(program, tmp_path / "bad", good.parent)
+
+        assert said[0].startswith(
+            f"broken {tmp_path}/bad/libtoy.so.1 needs libneeded-of-this-test.so.1: {needed} is trunc"
+        )
+        assert said[1] == f"chosen {good} loaded"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libraries import make_library, patched
-from nbxrt.binding import elf, examine, loader
+from nbxrt.binding import dependencies, elf, examine, loader
 from nbxrt.binding.machine import Machine
 
 pytestmark = [
@@ -90,6 +90,11 @@ class TestFaults:
         elf.exported(str(damaged), ["mark"])
 
 
+def _cut_off(library: Path) -> Path:
+    library.write_bytes(library.read_bytes()[:9000])
+    return library
+
+
 def _end_of_segments(data: bytes) -> int:
     (table,) = struct.unpack_from("<Q", data, 32)
     entry, count = struct.unpack_from("<HH", data, 54)
@@ -135,9 +140,40 @@ class TestDependencies:
         top = make_library(tmp_path / "lib/libtop.so.1", needs=(middle,), flags=("-Wl,-rpath,$ORIGIN",))
         deep.unlink()
 
-        assert elf.chain(str(top), "libdeep.so.7", HERE) == ["libmiddle.so.2"]
-        assert elf.chain(str(middle), "libdeep.so.7", HERE) == []
-        assert elf.chain(str(top), "libunheard.so", HERE) == []
+        assert dependencies.chain(str(top), "libdeep.so.7", HERE) == ["libmiddle.so.2"]
+        assert dependencies.chain(str(middle), "libdeep.so.7", HERE) == []
+        assert dependencies.chain(str(top), "libunheard.so", HERE) == []
+
+    @pytest.fixture
+    def top(self, tmp_path: Path) -> Path:
+        """A library that needs lib/libmiddle.so.2, which needs lib/libdeep.so.7."""
+        beside = ("-Wl,-rpath,$ORIGIN",)
+        deep = make_library(tmp_path / "lib/libdeep.so.7", "int deep(void) { return 1; }")
+        source = "int middle(void) { return 1; }"
+        middle = make_library(tmp_path / "lib/libmiddle.so.2", source, needs=(deep,), flags=beside)
+        return make_library(tmp_path / "lib/libtop.so.1", needs=(middle,), flags=beside)
+
+    def test_what_is_whole_has_no_fault(self, top: Path) -> None:
+        assert dependencies.fault(str(top), HERE) == ""
+
+    def test_a_dependency_that_is_cut_off_is_named_with_those_that_need_it(self, top: Path) -> None:
+        deep = _cut_off(top.with_name("libdeep.so.7"))
+
+        said = dependencies.fault(str(top), HERE)
+
+        assert said.startswith(f"needs libmiddle.so.2, which needs libdeep.so.7: {deep} is truncated: ")
+
+    def test_a_copy_for_another_machine_is_passed_over_as_the_loader_does(self, top: Path, tmp_path: Path) -> None:
+        shutil.copytree(top.parent, tmp_path / "foreign")
+        patched(tmp_path / "foreign/libdeep.so.7", 4, b"\x01")
+        machine = Machine(environ={"LD_LIBRARY_PATH": str(tmp_path / "foreign")}, root="", paths=[])
+
+        assert dependencies.fault(str(top), machine) == ""
+
+    def test_libraries_that_need_each_other_in_a_circle_come_to_an_end(self, top: Path) -> None:
+        make_library(top.with_name("libdeep.so.7"), needs=(top,), flags=("-Wl,-rpath,$ORIGIN",))
+
+        assert dependencies.fault(str(top), HERE) == ""
 
 
 class TestLoadersWords:

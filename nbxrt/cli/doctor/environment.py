@@ -32,10 +32,14 @@ def described(known: Descriptions, machine: Machine) -> dict[str, Any]:
 
 
 def named_in(description: Mapping[str, Any], system: str) -> Iterator[str]:
-    """The variables that a description names: those that hide devices, and those that hold a library's root here."""
+    """The variables that a description names: what hides devices, and where its libraries or another vendor's are."""
     yield from description["visibility"]
     for where in _roots(description, system):
         yield from where
+    for data in description["libraries"].values():
+        rules = data.get("identity")
+        if rules:
+            yield from (place[1:] for place in rules["not_under"] if place.startswith("$"))
 
 
 def _roots(description: Mapping[str, Any], system: str) -> Iterator[tuple[str, ...]]:
