@@ -31,7 +31,7 @@ def fault(path: str, machine: "Machine") -> str:
 
 
 def chain(path: str, missing: str, machine: "Machine") -> "list[str]":
-    """The libraries between a file and one that it needs in the end; empty when it needs it itself, or it is not known."""
+    """The libraries between a file and one that it needs in the end; empty when it needs it itself or is unknown."""
     return next((between for name, between, _found in _needed_by(path, machine) if name == missing), [])
 
 
