@@ -59,8 +59,14 @@ def _wheels() -> str:
     return "" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh has not run"
 
 
+def _apple_wheels() -> str:
+    there = [WHEELS / name / "installed" for name in ("pyobjc-metal", "metal-cpp")]
+    return "" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh has not run"
+
+
 #: What a test may need, and what says why it is not here (an empty text: it is).
 TOOLS: dict[str, Callable[[], str]] = {
+    "apple-wheels": _apple_wheels,
     "cc": _program(os.environ.get("CC", "cc"), "gcc", "clang"),
     "check-jsonschema": _module("check_jsonschema"),
     "cuda-pathfinder": _pathfinder,

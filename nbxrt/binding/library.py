@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.binding.machine import Machine
+    from nbxrt.binding.objc import Messages
 
     Version = tuple[int, ...]
 
@@ -45,6 +46,7 @@ class Library:
         self._lock = locks.RLock()
         self._version: Version | None = None
         self._started_in = 0
+        self._messages: Messages | None = None
         self.kind_of_code = {code: kind for kind, codes in self._status["kinds"].items() for code in codes}
 
     @property
@@ -82,6 +84,16 @@ class Library:
     def exports(self, symbols: "Sequence[str]") -> bool:
         """Whether the library exports one of the symbols."""
         return any(asking.has(self._handle, symbol) for symbol in symbols)
+
+    @property
+    def messages(self) -> "Messages":
+        """Messages by this library, which is the Objective-C runtime."""
+        with self._lock:
+            if self._messages is None:
+                from nbxrt.binding.objc import Messages  # only where a backend sends messages
+
+                self._messages = Messages(self._handle, self._machine.processor)
+            return self._messages
 
     # version
 

@@ -37,6 +37,9 @@ SCALARS: "dict[str, Any]" = {
 #: Up to this size a structure comes back in registers.
 IN_REGISTERS = 16
 
+#: Required or optional methods of a protocol, those of instances first.
+_DECLARATIONS = ((True, True), (False, True), (True, False), (False, False))
+
 _structures: "dict[tuple[Any, ...], Any]" = {}
 
 
@@ -64,6 +67,12 @@ def entry_point(returns: "Type", processor: str) -> str:
     return "objc_msgSend_stret" if large else "objc_msgSend"
 
 
+class _Description(ctypes.Structure):
+    """A method as a protocol declares it (`struct objc_method_description`)."""
+
+    _fields_ = (("selector", ctypes.c_void_p), ("types", ctypes.c_char_p))
+
+
 class Messages:
     """The messages of one process, over its Objective-C runtime. Its lock guards what was looked up."""
 
@@ -80,6 +89,10 @@ class Messages:
         self._responds = self._typed("class_respondsToSelector", ctypes.c_bool, pointer, pointer)
         self._method = self._typed("class_getInstanceMethod", pointer, pointer, pointer)
         self._encoding = self._typed("method_getTypeEncoding", text, pointer)
+        self._protocol = self._typed("objc_getProtocol", pointer, text)
+        self._described = self._typed(
+            "protocol_getMethodDescription", _Description, pointer, pointer, ctypes.c_bool, ctypes.c_bool
+        )
         #: Opens an autorelease pool on the calling thread and gives what `pop` takes, on the same thread.
         self.push: Callable[[], int] = self._typed("objc_autoreleasePoolPush", pointer)
         self.pop: Callable[[int], None] = self._typed("objc_autoreleasePoolPop", None, pointer)
@@ -133,3 +146,17 @@ class Messages:
         """How the runtime writes down the method by which instances of a class answer; empty when they do not."""
         method = self._method(owner, self.selector(name))
         return (self._encoding(method) or b"").decode() if method else ""
+
+    def declared(self, owner: str, name: str) -> "str | None":
+        """How the class or protocol of that name declares a method, of instances or its own; empty when it does not.
+
+        None where the process has neither.
+        """
+        protocol, kind = self._protocol(owner.encode()), self.named_class(owner)
+        if not protocol and not kind:
+            return None
+        said = [self.encoding(each, name) for each in (kind, self.class_of(kind)) if each]
+        for required, of_instances in _DECLARATIONS if protocol else ():
+            found = self._described(protocol, self.selector(name), required, of_instances)
+            said.append((found.types or b"").decode())
+        return next(filter(None, said), "")

@@ -25,6 +25,81 @@ enum { ROOM = 64, SLOTS = 31, MOST_BYTES = 4096, DEVICES = 3 };
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 static size_t whole_pages(size_t length) { return (length + page() - 1) / page() * page(); }
 
+/* Metal's protocols, in Apple's types. The compiler holds the classes below to them, and the runtime tells them. */
+@class NSString, NSError, MTLCompileOptions, StubArchitecture, StubBuffer, StubCommandBuffer, StubCommandQueue, StubData,
+    StubFunction, StubLibrary, StubPipeline, StubSharedEvent;
+@protocol MTLArchitecture
+- (NSString *)name;
+@end
+@protocol MTLDevice
+- (NSString *)name;
+- (StubArchitecture *)architecture;
+- (uint64_t)registryID;
+- (BOOL)hasUnifiedMemory;
+- (BOOL)supportsFamily:(long)family;
+- (uint64_t)recommendedMaxWorkingSetSize;
+- (NSUInteger)currentAllocatedSize;
+- (NSUInteger)maxBufferLength;
+- (NSUInteger)maxThreadgroupMemoryLength;
+- (MTLSize)maxThreadsPerThreadgroup;
+- (StubCommandQueue *)newCommandQueue;
+- (StubCommandQueue *)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)room;
+- (StubBuffer *)newBufferWithLength:(NSUInteger)length options:(NSUInteger)options;
+- (StubBuffer *)newBufferWithBytesNoCopy:(void *)bytes length:(NSUInteger)length options:(NSUInteger)options
+                             deallocator:(id)deallocator;
+- (StubSharedEvent *)newSharedEvent;
+- (StubLibrary *)newLibraryWithSource:(NSString *)source options:(MTLCompileOptions *)options error:(id *)error;
+- (StubLibrary *)newLibraryWithData:(StubData *)data error:(id *)error;
+- (StubPipeline *)newComputePipelineStateWithFunction:(StubFunction *)function error:(id *)error;
+@end
+@protocol MTLBuffer
+- (void *)contents;
+- (NSUInteger)length;
+@end
+@protocol MTLCommandQueue
+- (StubCommandBuffer *)commandBuffer;
+@end
+@protocol MTLCommandBuffer
+- (id)blitCommandEncoder;
+- (id)computeCommandEncoder;
+- (void)encodeSignalEvent:(StubSharedEvent *)event value:(uint64_t)value;
+- (void)encodeWaitForEvent:(StubSharedEvent *)event value:(uint64_t)value;
+- (void)commit;
+- (void)waitUntilCompleted;
+- (NSUInteger)status;
+- (NSError *)error;
+- (double)GPUStartTime;
+- (double)GPUEndTime;
+@end
+@protocol MTLCommandEncoder
+- (void)endEncoding;
+@end
+@protocol MTLBlitCommandEncoder
+- (void)copyFromBuffer:(StubBuffer *)source sourceOffset:(NSUInteger)from toBuffer:(StubBuffer *)target
+     destinationOffset:(NSUInteger)to size:(NSUInteger)size;
+- (void)fillBuffer:(StubBuffer *)target range:(NSRange)range value:(uint8_t)value;
+@end
+@protocol MTLComputeCommandEncoder
+- (void)setComputePipelineState:(StubPipeline *)state;
+- (void)setBuffer:(StubBuffer *)given offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)threads;
+@end
+@protocol MTLSharedEvent
+- (uint64_t)signaledValue;
+- (void)setSignaledValue:(uint64_t)next;
+- (BOOL)waitUntilSignaledValue:(uint64_t)wanted timeoutMS:(uint64_t)milliseconds;
+@end
+@protocol MTLLibrary
+- (StubFunction *)newFunctionWithName:(NSString *)name;
+@end
+@protocol MTLComputePipelineState
+- (NSUInteger)maxTotalThreadsPerThreadgroup;
+- (NSUInteger)threadExecutionWidth;
+- (NSUInteger)staticThreadgroupMemoryLength;
+@end
+
 /* What a test sets. */
 static int device_count = 1, has_default = 1, lists = 1;
 static long delay_us, failing_code;
@@ -137,12 +212,14 @@ const char *stub_live_by_class(void)
 @interface NSString : NSObject {
     char *bytes;
 }
-+ (NSString *)stringWithUTF8String:(const char *)text;
++ (NSString *)stringWithCString:(const char *)text encoding:(NSUInteger)encoding;
 - (const char *)UTF8String;
 @end
 @implementation NSString
-+ (NSString *)stringWithUTF8String:(const char *)text
++ (NSString *)stringWithCString:(const char *)text encoding:(NSUInteger)encoding
 {
+    if (encoding != 4)
+        stub_abort("stringWithCString: encoding %lu is not UTF-8", encoding);
     NSString *made = [NSString alloc];
     made->bytes = strdup(text);
     return [made autorelease];
@@ -155,7 +232,7 @@ const char *stub_live_by_class(void)
 }
 @end
 
-static NSString *text(const char *bytes) { return [NSString stringWithUTF8String:bytes]; }
+static NSString *text(const char *bytes) { return [NSString stringWithCString:bytes encoding:4]; }
 
 @interface NSError : NSObject {
     long code;
@@ -216,7 +293,7 @@ static id refused(id *error, long code, const char *says)
 
 /* Metal: objects that hold something */
 
-@interface StubDevice : NSObject {
+@interface StubDevice : NSObject <MTLDevice> {
 @public
     const char *called;
     NSUInteger identity, allocated;
@@ -224,14 +301,14 @@ static id refused(id *error, long code, const char *says)
 }
 @end
 
-@interface StubArchitecture : NSObject
+@interface StubArchitecture : NSObject <MTLArchitecture>
 - (NSString *)name;
 @end
 @implementation StubArchitecture
 - (NSString *)name { return text("applegpu_stub"); }
 @end
 
-@interface StubBuffer : NSObject {
+@interface StubBuffer : NSObject <MTLBuffer> {
 @public
     StubDevice *device;
     char *bytes;
@@ -254,7 +331,7 @@ static id refused(id *error, long code, const char *says)
 }
 @end
 
-@interface StubSharedEvent : NSObject {
+@interface StubSharedEvent : NSObject <MTLSharedEvent> {
 @public
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -353,7 +430,7 @@ static const struct { const char *name; int slots; void (*run)(const struct boun
 @implementation StubFunction
 @end
 
-@interface StubLibrary : NSObject {
+@interface StubLibrary : NSObject <MTLLibrary> {
 @public
     char *source;
 }
@@ -381,7 +458,7 @@ static const struct { const char *name; int slots; void (*run)(const struct boun
 }
 @end
 
-@interface StubPipeline : NSObject {
+@interface StubPipeline : NSObject <MTLComputePipelineState> {
 @public
     int kernel;
 }
@@ -442,14 +519,14 @@ struct lane {
     int outstanding, room, closed;
 };
 
-@interface StubCommandQueue : NSObject {
+@interface StubCommandQueue : NSObject <MTLCommandQueue> {
 @public
     StubDevice *device;
     struct lane *lane;
 }
 @end
 
-@interface StubCommandBuffer : NSObject {
+@interface StubCommandBuffer : NSObject <MTLCommandBuffer> {
 @public
     StubCommandQueue *queue;
     StubCommandBuffer *after;
@@ -466,7 +543,7 @@ struct lane {
 - (void)work;
 @end
 
-@interface StubEncoder : NSObject {
+@interface StubEncoder : NSObject <MTLCommandEncoder> {
 @public
     StubCommandBuffer *buffer;
     BOOL ended;
@@ -497,7 +574,7 @@ static void must_be_open(StubEncoder *encoder)
 }
 @end
 
-@interface StubBlitEncoder : StubEncoder
+@interface StubBlitEncoder : StubEncoder <MTLBlitCommandEncoder>
 @end
 @implementation StubBlitEncoder
 - (void)copyFromBuffer:(StubBuffer *)source sourceOffset:(NSUInteger)from toBuffer:(StubBuffer *)target
@@ -525,7 +602,7 @@ static void must_be_open(StubEncoder *encoder)
 }
 @end
 
-@interface StubComputeEncoder : StubEncoder {
+@interface StubComputeEncoder : StubEncoder <MTLComputeCommandEncoder> {
     StubPipeline *pipeline;
     struct bound slots[SLOTS];
 }
