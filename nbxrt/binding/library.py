@@ -4,7 +4,7 @@ import ctypes
 import os
 
 from nbxrt import errors, locks
-from nbxrt.binding import asking, search
+from nbxrt.binding import asking, loader, search
 from nbxrt.binding.layout import as_tuple
 
 TYPE_CHECKING = False
@@ -323,6 +323,8 @@ def open_library(
         raise errors.LibraryNotFoundError(f"{description['file']} has no `{role}` library", candidates=[])
     if role == "runtime":
         _open_first(description, machine, others)
+    for file in data["loads_first"].get(machine.system, ()):
+        loader.load(file, "local", machine)
     beside = _beside(data, others)
     handle, path, candidates = search.find(description["name"], role, data, machine, beside)
     if handle is None:

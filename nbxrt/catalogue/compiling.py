@@ -194,6 +194,7 @@ def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
         "driver_version": resolve.call(role.driver_version),
         "driver_digits": role.driver_digits,
         "uuid_prefixes": role.uuid_prefixes,
+        "loads_first": dict(role.loads_first),
         "init": resolve.call(role.init),
         "init_tolerates": role.init_tolerates,
         "enter": resolve.call(role.enter),

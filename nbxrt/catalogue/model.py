@@ -148,6 +148,7 @@ class Role:
     driver_version: Call | None = None
     driver_digits: tuple[int, ...] = ()
     uuid_prefixes: tuple[str, ...] = ()
+    loads_first: Mapping[str, tuple[str, ...]] = field(factory=dict)
     init: Call | None = None
     init_tolerates: tuple[str, ...] = ()
     enter: Call | None = None
@@ -327,6 +328,7 @@ def _role(name: str, data: Mapping[str, Any], line: Any) -> Role:
         driver_version=_version_call(data.get("driver_version")),
         driver_digits=tuple((data.get("driver_version") or {}).get("digits", ())),
         uuid_prefixes=tuple(data.get("uuid_prefixes") or ()),
+        loads_first={system: tuple(files) for system, files in (data.get("loads_first") or {}).items()},
         init=_call(init),
         init_tolerates=tuple((init or {}).get("tolerates", ())),
         enter=_call(data.get("enter")),

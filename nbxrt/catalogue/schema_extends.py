@@ -94,6 +94,7 @@ _ROLE_KEYS = {
     **dict.fromkeys(("names", "search", "telling", "uuid_prefixes"), "array"),
     **dict.fromkeys(("hint", "mode", "beside"), "string"),
     **dict.fromkeys(("identity", "types", "version", "driver_version", "init", "enter", "close", "status"), "object"),
+    "loads_first": "object",
 }
 
 

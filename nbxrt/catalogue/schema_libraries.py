@@ -137,6 +137,14 @@ def _role(contract: Contract) -> Schema:
         **{key: optional(reference(f"role_{key}"), says) for key, says in _CALLS.items()},
         "driver_version": optional(reference("role_version"), _DRIVER_VERSION),
         "uuid_prefixes": optional(strings(NOT_BLANK, _UUID_PREFIXES, ["GPU-"])),
+        "loads_first": optional(
+            keyed(
+                "`loads_first`",
+                _LOADS_FIRST,
+                {system: strings(NOT_BLANK, _LOADS_FIRST, [file]) for system, file in _FILES.items()},
+                minProperties=1,
+            )
+        ),
         **{key: optional(rule) for key, rule in origin_keys(ROLES).items()},
     }
     full = keyed("a library", "Everything about one library.", properties)
@@ -149,6 +157,7 @@ def _role(contract: Contract) -> Schema:
 
 
 _DRIVER_VERSION = "How this library is asked for the version of the driver below it, which 0 says is not there."
+_LOADS_FIRST = "Libraries that are loaded before this one, where they are here, by system."
 _UUID_PREFIXES = "What this library writes before a UUID, for each kind of device that it knows by UUID."
 
 _CALLS = {

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import nbxrt
+import toys
 from libraries import make_library
 from nbxrt import descriptions
 from nbxrt.binding import candidates, search, steps
@@ -195,3 +196,17 @@ class TestMacos:
 def _noted(asked: list[str], real: object, path: object, more: object, named: object) -> object:
     asked.append(str(path))
     return real(path, *more, **named)  # type: ignore[operator, misc]
+
+
+class TestLoadsFirst:
+    """Some libraries work only where another one was loaded before: what is not here is passed over."""
+
+    def test_they_are_loaded_before_the_library_and_may_be_missing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = make_library(tmp_path / "libbefore.so", "int before(void) { return 1; }")
+        role = {"loads_first": {"linux": [str(tmp_path / "missing.so"), str(first)], "macos": ["/other/Framework"]}}
+
+        toys.open_toy(tmp_path, monkeypatch, role=role)
+
+        assert str(first) in Path("/proc/self/maps").read_text("utf-8")
