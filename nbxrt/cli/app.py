@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 
 import nbxrt
-from nbxrt.cli import console, problems
+from nbxrt.cli import console, problems, streams
 from nbxrt.errors import NbxrtError
 
 #: Subcommand to the module whose `command` it is; help lists them in this order.
@@ -60,13 +59,10 @@ def commands() -> None:
     """
 
 
-def run() -> None:
-    """Run the command of this process's arguments, and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        # Paths and excerpts may hold what the terminal's encoding lacks: shown escaped rather than lost to an error.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command of the arguments, by default this process's own, and exit."""
     warnings.showwarning = _tell_warning
-    commands(prog_name="nbxrt")
+    streams.run(lambda: commands(arguments, prog_name="nbxrt"))
 
 
 def _tell_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:

@@ -28,9 +28,16 @@ class Writer:
         )
         self.width = min(self._console.width, WIDEST)
 
+    def _print(self, text: Text) -> None:
+        try:
+            self._console.print(text)
+        except OSError:
+            if not self._console.stderr:
+                raise  # talk may be lost, an answer may not
+
     def line(self, text: str = "", style: str = "") -> None:
         """One line, or several, as they are."""
-        self._console.print(Text(printable(text), style))
+        self._print(Text(printable(text), style))
 
     def heading(self, text: str) -> None:
         """A title, with an empty line before it."""
@@ -55,11 +62,11 @@ class Writer:
         shown = Text(text.replace(TIED, " "))
         if style:
             shown.stylize(style, len(first), len(first) + len(word))
-        self._console.print(shown)
+        self._print(shown)
 
     def json(self, value: Any) -> None:
         """A value as JSON, in ASCII: any reader can take it."""
-        self._console.print(Text(json.dumps(value, indent=2)))
+        self._print(Text(json.dumps(value, indent=2)))
 
 
 def printable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from nbxrt.cli.app import commands
+from nbxrt.cli.app import run
 
 if __name__ == "__main__":
-    commands(["conform", *sys.argv[1:]], prog_name="nbxrt")
+    run(["conform", *sys.argv[1:]])

@@ -81,12 +81,12 @@ def main(seconds: float, first_seed: int) -> None:
     def fuzz(content: bytes) -> None:
         nonlocal slowest, count
         count += 1
-        start = time.perf_counter()
+        start = time.process_time()  # nothing here waits, and others use this machine too
         scanned = reading.scan(content, "x.yaml")
         found = scanned.diagnostics
         if scanned.document is not None:
             found += validation.check(scanned.document, contract)
-        slowest = max(slowest, (time.perf_counter() - start, content[:200]))
+        slowest = max(slowest, (time.process_time() - start, content[:200]))
         for fault in found:
             fault.render()
             assert 1 <= fault.line <= content.count(b"\n") + content.count(b"\r") + 1

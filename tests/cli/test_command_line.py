@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +14,8 @@ import pytest
 import nbxrt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import CommandLine
 
 COMMANDS = (
@@ -83,3 +89,55 @@ def test_a_narrow_encoding_loses_nothing_to_an_error(bare: CommandLine) -> None:
 
     assert ended.code == 0
     assert "NBXRT_NOTE=gr\\xfc\\xdfe" in ended.out
+
+
+@pytest.fixture
+def by_shell(tmp_path: Path) -> Callable[[str], tuple[int, str, str]]:
+    """Runs `nbxrt …` as a shell does, so that its streams can be closed or led to where nothing can be written."""
+
+    def run(command: str) -> tuple[int, str, str]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path(nbxrt.__file__).parents[1]),
+            "PYTHON": sys.executable,
+        }
+        line = command.replace("nbxrt ", '"$PYTHON" -m nbxrt ', 1)
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+on_unix = pytest.mark.skipif(sys.platform == "win32", reason="the redirections of a Unix shell")
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+
+
+@needs_full
+@pytest.mark.parametrize("command", ["show host", "--help"])
+def test_an_answer_that_cannot_be_written_is_one_sentence_and_a_failure(
+    by_shell: Callable[[str], tuple[int, str, str]], command: str
+) -> None:
+    ended = by_shell(f"nbxrt {command} >/dev/full")
+
+    assert ended == (2, "", "error: standard output cannot be written: No space left on device\n")
+
+
+@needs_full
+@pytest.mark.parametrize(("command", "code"), [("show host", 0), ("show nobody", 2), ("nonsense", 2)])
+def test_talk_that_cannot_be_written_changes_no_exit_code(
+    by_shell: Callable[[str], tuple[int, str, str]], command: str, code: int
+) -> None:
+    assert by_shell(f"nbxrt {command} 2>/dev/full")[0] == code
+
+
+@on_unix
+def test_closed_streams_are_as_good_as_thrown_away(by_shell: Callable[[str], tuple[int, str, str]]) -> None:
+    assert by_shell("nbxrt show host >&- 2>&- <&-") == (0, "", "")
+    assert by_shell("nbxrt show nobody >&-")[2].startswith("error[backend-not-found]")
+
+
+@on_unix
+def test_a_reader_that_has_enough_is_no_error(by_shell: Callable[[str], tuple[int, str, str]]) -> None:
+    assert by_shell("nbxrt show cuda | head -n 1")[2] == ""
