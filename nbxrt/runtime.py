@@ -300,6 +300,7 @@ def forget() -> None:
 
     with _lock:
         for runtime in all_open():
+            runtime._binder.release()  # noqa: SLF001
             for library in runtime._binder.opened():  # noqa: SLF001
                 library.stop()
         _open.clear()

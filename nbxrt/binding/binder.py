@@ -32,6 +32,7 @@ class Binder:
         self._policies: dict[str, Any] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._first_use_in = 0
+        self._kept: dict[str, Any] = {}
 
     # libraries
 
@@ -55,6 +56,8 @@ class Binder:
         self._lock = locks.RLock()
         for library in self._libraries.values():
             library.renew_lock()
+        for kept in self._kept.values():
+            kept.renew_lock()
         for policy in self._policies.values():
             for part in vars(policy).values():
                 if isinstance(part, policies.Handles):
@@ -71,11 +74,146 @@ class Binder:
         form, what = variant[0], variant[4]
         if form == "call":
             return generating.call_function(self, operation, variant)
+        if form == "steps":
+            return self._steps_function(operation, what[0])
         if form == "value":
             return generating.fixed_function(self, operation, what)
         if form == "same":
             return generating.same_function(self, operation, what)
         return generating.policy_function(self, operation, getattr(self.policy(what), operation))
+
+    def _steps_function(self, operation: str, model: str) -> "Callable[..., Any]":
+        """The function of an operation that is steps: for one model of device, or for those that are here."""
+        from nbxrt.binding import sequence
+
+        if not model:
+            return sequence.operation_function(self, operation, self.variant(operation))
+        variants = self._variants_by_model(operation)
+        models = {state.model for state in self.listed().all()} or set(variants)
+        made = {
+            each: sequence.operation_function(self, operation, variant)
+            for each, variant in variants.items()
+            if each in models
+        }
+        if len(models) == len(made) == 1:
+            return next(iter(made.values()))
+        return sequence.by_model(self, operation, made, self._subject_of(operation))
+
+    def _variants_by_model(self, operation: str) -> "dict[str, tuple[Any, ...]]":
+        """The first variant of each model of device that applies here."""
+        _line, variants = self.description["operations"][operation]
+        return self._by_model([each for each in variants if self._is_here(each)])
+
+    def _by_model(self, variants: "Sequence[tuple[Any, ...]]") -> "dict[str, tuple[Any, ...]]":
+        found: dict[str, tuple[Any, ...]] = {}
+        for variant in variants:
+            if variant[0] == "steps":
+                found.setdefault(variant[4][0], variant)
+        return found
+
+    def _subject_of(self, operation: str) -> "Callable[..., Any]":
+        """What tells the device that a call is about: its stream's, its memory's, or the current one."""
+        names = [name for name, *_rest in self.contract["operations"][operation]["takes"]]
+        kinds = {name: kind for name, kind, *_rest in self.contract["operations"][operation]["takes"]}
+
+        def which(given: "tuple[Any, ...]", named: "Mapping[str, Any]") -> "Any":
+            values = dict(zip(names, given, strict=False)) | dict(named)
+            for name, value in values.items():
+                if kinds.get(name) == "stream" and "queues" in self.description["policies"]:
+                    return self.policy("queues").find(value).state
+                block = self.addresses.look(value) if kinds.get(name) == "address" and type(value) is int else None
+                if block is not None:
+                    return block.state
+            return self.state()
+
+        return which
+
+    # devices that are listed, and what is kept of them
+
+    def listed(self) -> "Any":
+        """The devices of an API that has no ordinals, made once."""
+        return self._once("devices", "states", "Devices", self)
+
+    def state(self) -> "Any":
+        """The state of the calling thread's current device. Raises: DeviceError where there is no device."""
+        devices = self.listed()
+        try:
+            return devices.here.state
+        except AttributeError:
+            return devices.first()
+
+    @property
+    def addresses(self) -> "Any":
+        """The address table, made once."""
+        return self._once("addresses", "addresses", "Addresses")
+
+    @property
+    def boxes(self) -> "Any":
+        """The objects behind minted handles, made once."""
+        return self._once("boxes", "addresses", "Boxes")
+
+    def _once(self, key: str, module: str, name: str, *given: "Any") -> "Any":
+        try:
+            return self._kept[key]
+        except KeyError:
+            with self._lock:
+                if key not in self._kept:
+                    made = getattr(__import__(f"nbxrt.binding.{module}", fromlist=[name]), name)
+                    self._kept[key] = made(*given)
+                return self._kept[key]
+
+    @property
+    def asks_for_functions(self) -> bool:
+        """Whether functions that the library does not export are asked for by name."""
+        devices = self.description["devices"]
+        return devices is not None and devices["functions"] is not None
+
+    def values(self, policy: str) -> "Mapping[str, Any]":
+        """The plain values that the file gives a policy."""
+        values: Mapping[str, Any] = self.description["policies"].get(policy, {"values": {}})["values"]
+        return values
+
+    def part(self, policy: str, name: str) -> "Callable[..., Any]":
+        """A part of a policy as a function: of a device's state, then of what the part takes."""
+        made = self.optional_part(policy, name)
+        if made is None:
+            raise self.lacks_part(policy, name)
+        return made
+
+    def lacks_part(self, policy: str, name: str) -> errors.CapabilityError:
+        """The error for a part of a policy that the file does not give."""
+        return errors.CapabilityError(
+            f"the policy `{policy}` needs the part `{name}`, which {self.description['file']} does not give"
+        )
+
+    def optional_part(self, policy: str, name: str) -> "Callable[..., Any] | None":
+        """A part of a policy, or None where the file does not give it."""
+        part = self.description["policies"].get(policy, {"parts": {}})["parts"].get(name)
+        if part is None:
+            return None
+        from nbxrt.binding import sequence
+
+        takes, gives, variants = part
+        here = [each for each in variants if self._is_here(each)] or list(variants)
+        makers = {
+            model: sequence.part_function(self, f"{policy}.{name}", variant[4][2], takes, gives, variant[5])
+            for model, variant in self._by_model(here).items()
+        }
+        if list(makers) == [""]:
+            return makers[""]
+
+        def by_model(state: "Any", *given: "Any") -> "Any":
+            return makers[state.model](state, *given)
+
+        return by_model
+
+    def release(self) -> None:
+        """Release what is kept of devices, unless memory or streams are left whose owners may still release them."""
+        in_use = len(self._kept.get("addresses", ()))
+        if "queues" in self._policies:
+            in_use += len(self._policies["queues"].records)
+        if "devices" in self._kept and not in_use:
+            self.listed().release()
 
     def policy(self, name: str) -> "Any":
         """The policy of that name, made once."""
@@ -93,7 +231,7 @@ class Binder:
             raise self.absent(operation)
         _line, variants = self.description["operations"][operation]
         system = self.machine.system
-        here = [variant for variant in variants if variant[3] is None or system in variant[3]]
+        here = [variant for variant in variants if self._is_for_system(variant)]
         if not here:
             raise errors.CapabilityError(
                 f"`{operation}` is not offered by {self.description['title']} on {system}", operation=operation
@@ -101,7 +239,17 @@ class Binder:
         exported = [variant for variant in here if self._exports(variant)] or here
         return self._in_range(f"`{operation}`", exported, operation)
 
+    def _is_for_system(self, variant: "tuple[Any, ...]") -> bool:
+        return variant[3] is None or self.machine.system in variant[3]
+
+    def _is_here(self, variant: "tuple[Any, ...]") -> bool:
+        return self._is_for_system(variant) and self._exports(variant)
+
     def _exports(self, variant: "tuple[Any, ...]") -> bool:
+        if variant[0] == "steps":
+            return self.asks_for_functions or all(
+                self.library(role).exports(symbols) for symbols, role in calls_in(variant[4][2])
+            )
         if variant[0] != "call":
             return True
         try:
@@ -120,7 +268,9 @@ class Binder:
         if self.library_role(self.role_of(operation)) == "runtime":
             variant = self.variant(operation)
             if not self._exports(variant):
-                self.typed(self.library("runtime"), operation, variant[4][0], None, (), keep_gil=False)
+                missing = calls_in(variant[4][2]) if variant[0] == "steps" else [(variant[4][0], "runtime")]
+                for symbols, role in missing:
+                    self.typed(self.library(role), operation, symbols, None, (), keep_gil=False)
 
     def available(self, operation: str) -> bool:
         """Whether the operation can be called: it is offered here, for this version, and the library exports it."""
@@ -204,6 +354,8 @@ class Binder:
 
     def role_of(self, operation: str) -> str:
         """The role whose library the operation's first call is in."""
+        if operation not in self.description["operations"]:  # a part of a policy
+            return "runtime"
         _line, variants = self.description["operations"][operation]
         return self._role(operation, variants)
 
@@ -362,6 +514,17 @@ class Binder:
             operation=operation,
             parameter=parameter,
         )
+
+
+def calls_in(steps: "Sequence[tuple[Any, ...]]") -> "list[tuple[tuple[str, ...], str]]":
+    """(symbols, role) of every call in steps, in those inside of them too."""
+    found = []
+    for verb, payload, undo, always in steps:
+        if verb == "call":
+            found.append((payload[0], payload[1]))
+        inner = payload[3] if verb == "each" else ()
+        found += calls_in((*inner, *undo, *always))
+    return found
 
 
 def _distance(version: "tuple[int, ...]", since: "Any", before: "Any") -> "tuple[int, ...]":

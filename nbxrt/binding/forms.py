@@ -6,7 +6,7 @@ The forms are those that catalogue/compiling.py lists.
 import ctypes
 
 from nbxrt.binding import arguments as accept
-from nbxrt.binding.layout import C_TYPES, CELL_TYPES, member
+from nbxrt.binding.layout import C_TYPES, CELL_TYPES, RANGES, member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +88,27 @@ def _pointer_to(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = source.cell(CELL_TYPES[argument[2]])
     source.before.append(f"_c{number}.value = {source.names[argument[1]]}")
     _address_of(source, number)
+
+
+def _padded(source: "Source", argument: "tuple[Any, ...]") -> None:
+    _form, name, more, kind = argument
+    value, most = source.names[name], RANGES[kind][1]
+    source.call.append(f"({value} + {more} if {value} <= {most - more} else {most})")  # ctypes would wrap around
+    source.types.append(C_TYPES[kind])
+
+
+def _array(source: "Source", argument: "tuple[Any, ...]") -> None:
+    items, kind = argument[1], C_TYPES[argument[2]]
+    number = source.cell(kind * len(items))
+    for index, item in enumerate(items):
+        source.before.append(f"_c{number}[{index}] = {_item(source, item)}")
+    _address_of(source, number)
+
+
+def _item(source: "Source", item: "Any") -> str:
+    if isinstance(item, tuple):
+        return f"len({source.names[item[1]]})"
+    return source.names[item] if isinstance(item, str) else repr(int(item))
 
 
 def _error(source: "Source", argument: "tuple[Any, ...]") -> None:
@@ -184,6 +205,8 @@ ARGUMENTS: "dict[str, Callable[[Source, tuple[Any, ...]], None]]" = {
     "pointer_to": _pointer_to,
     "error": _error,
     "pci": _pci,
+    "array": _array,
+    "padded": _padded,
     "struct_in": _struct_in,
     "struct_value": _struct_value,
     "struct_bytes": _struct_bytes,

@@ -40,8 +40,8 @@ def call_function(binder: "Binder", operation: str, variant: "tuple[Any, ...]") 
     keep_gil = source.entry["never_waits"] and not library.can_enter
     function, symbol = binder.typed(library, operation, symbols, restype, source.types, keep_gil=keep_gil)
     source.globals["_call"] = function
-    lines = [f"def {operation}({parameters}):", *_prologue(source)]
-    body = _slot(source) + source.before + _call_lines(source, library, symbol, returns[0]) + _answer(source)
+    lines = [f"def {operation}({parameters}):", *prologue(source)]
+    body = slot(source) + source.before + _call_lines(source, library, symbol, returns[0]) + _answer(source)
     return compiled(source, lines + body)
 
 
@@ -56,7 +56,7 @@ def vendor_function(binder: "Binder", operation: str, symbol: str, variant: "tup
     return binder.library(role).function((symbol,), restype, source.types)[0]
 
 
-def _prologue(source: Source) -> "list[str]":
+def prologue(source: Source) -> "list[str]":
     """Checks of the arguments, and what happens when there is nothing to do."""
     lines = []
     if source.checked:
@@ -74,7 +74,7 @@ def _prologue(source: Source) -> "list[str]":
     return lines
 
 
-def _slot(source: Source) -> "list[str]":
+def slot(source: Source) -> "list[str]":
     """Take a slot of cells from the pool, or make one."""
     if not source.cells:
         return []
@@ -178,14 +178,14 @@ def fixed_function(binder: "Binder", operation: str, value: "Any") -> "Callable[
     kinds = [kind for _result, kind in source.entry["gives"]]
     source.globals["_value"] = bool(value) if kinds == ["boolean"] else value
     answer = [] if value == "success" else ["return _value"]
-    return compiled(source, [f"def {operation}({parameters}):", *_prologue(source), *answer])
+    return compiled(source, [f"def {operation}({parameters}):", *prologue(source), *answer])
 
 
 def same_function(binder: "Binder", operation: str, parameter: str) -> "Callable[..., Any]":
     """An operation that gives an argument back."""
     source = Source(binder, operation)
     parameters = signature(source)
-    lines = [f"def {operation}({parameters}):", *_prologue(source), f"return {source.names[parameter]}"]
+    lines = [f"def {operation}({parameters}):", *prologue(source), f"return {source.names[parameter]}"]
     return compiled(source, lines)
 
 
@@ -195,4 +195,4 @@ def policy_function(binder: "Binder", operation: str, action: "Callable[..., Any
     parameters = signature(source)
     source.globals["_action"] = action
     given = ", ".join(source.names[name] for name, _kind, _zero, _default in source.entry["takes"])
-    return compiled(source, [f"def {operation}({parameters}):", *_prologue(source), f"return _action({given})"])
+    return compiled(source, [f"def {operation}({parameters}):", *prologue(source), f"return _action({given})"])

@@ -190,9 +190,23 @@ class HostClock:
         return float(stamps[1] - stamps[0]) / 1e6
 
 
+def _of(module: str, name: str) -> "Callable[[Binder], Any]":
+    """A policy whose module is imported when it is first used: most backends need none of them."""
+
+    def make(binder: "Binder") -> "Any":
+        return getattr(__import__(f"nbxrt.binding.{module}", fromlist=[name]), name)(binder)
+
+    return make
+
+
 POLICIES: "dict[str, Callable[[Binder], Any]]" = {
     "current_device": CurrentDevice,
     "system_memory": SystemMemory,
     "ordered_streams": OrderedStreams,
     "host_clock": HostClock,
+    "listed_devices": _of("states", "ListedDevices"),
+    "queues": _of("queues", "Queues"),
+    "marks": _of("queues", "Marks"),
+    "budget": _of("queues", "Budget"),
+    "address_table": _of("queues", "AddressTable"),
 }

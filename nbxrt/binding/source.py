@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 class Source:
     """A function under construction: its lines by part, and the globals that they use."""
 
-    def __init__(self, binder: "Binder", operation: str) -> None:
+    def __init__(self, binder: "Binder", operation: str, entry: "Mapping[str, Any] | None" = None) -> None:
         self.binder = binder
         self.operation = operation
-        self.entry: Mapping[str, Any] = binder.contract["operations"][operation]
+        #: The operation as the contract has it, or what a part of a policy takes and gives.
+        self.entry: Mapping[str, Any] = entry or binder.contract["operations"][operation]
         self.globals: dict[str, Any] = {}
         self.checks: list[str] = []  # conditions under which no argument needs a closer look
         self.checked: list[tuple[str, str | None, Any]] = []

@@ -13,13 +13,14 @@ Arguments of a C call become tuples, their form first and C types resolved:
     ("packed", param, how)         ("pointer_to", param, type)    ("error", type)             ("pci", param, widths)
     ("struct_in", S, pairs)        ("struct_value", S, pairs)     ("struct_bytes", S, param)  (pairs: field, parameter)
     ("struct_out", S, pairs)       ("struct_whole", S, result)    (pairs: result, field)
-    ("rows", S, result, fields)    ("count", type)
+    ("rows", S, result, fields)    ("count", type)                ("array", items, type)
+    ("padded", param, bytes, type)
 
 What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),
 ("result", name, type), ("pointer", name). A call is (symbols, role or None, arguments, returns, usual), where usual
 says that it has the contract's own C form.
-A variant is (form, since, before, platforms, what, results): what is the call, the constant, the parameter or the
-policy's name, and results are (result, out, equals).
+A variant is (form, since, before, platforms, what, results): what is the call, the constant, the parameter, the
+policy's name or (model, role, steps), and results are (result, out, equals). compiling_steps.py has what steps become.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nbxrt.catalogue import encodings, reading, stubs
-from nbxrt.catalogue.model import Backend, Call, Identity, Interop, Operation, Range, Role, Status, Variant, structure
+from nbxrt.catalogue import compiling_steps, encodings, reading, stubs
+from nbxrt.catalogue.model import Backend, Identity, Interop, Operation, Range, Role, Status, Variant, structure
+from nbxrt.catalogue.resolving import Resolver
 
 #: Parameters of the calls that belong to a role instead of an operation.
 _ROLE_PARAMETERS = {"code": "int"}
@@ -87,6 +89,7 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
     roles = {
         name: backend.libraries[role.same_as] if role.same_as else role for name, role in backend.libraries.items()
     }
+    scope = compiling_steps.Scope(backend, roles, contract)
     return {
         "name": backend.name,
         "title": backend.title,
@@ -121,8 +124,11 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
             for name, entries in backend.enums.items()
         },
         "needs": _spread(backend.needs, contract),
+        "devices": compiling_steps.devices(scope),
+        "state": compiling_steps.state(scope),
+        "policies": compiling_steps.policies(scope),
         "operations": {
-            name: _operation(operation, contract["operations"][name], contract, roles)
+            name: _operation(operation, contract["operations"][name], contract, roles, scope)
             for name, operation in backend.operations.items()
         },
         "absent": _absent(backend, contract),
@@ -180,7 +186,7 @@ def _span(applies: Range) -> tuple[Any, Any]:
 def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
     if role.same_as:
         return {"same_as": role.same_as, "line": role.line}
-    resolve = _Resolver(_ROLE_PARAMETERS, {"version": "int", "text": "text"}, role, contract)
+    resolve = Resolver(_ROLE_PARAMETERS, {"version": "int", "text": "text"}, role, contract)
     return {
         "names": tuple((entry.major, dict(entry.files)) for entry in role.names),
         "search": tuple((step.kind, step.where, dict(step.folders)) for step in role.search),
@@ -204,7 +210,7 @@ def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _identity(identity: Identity | None, resolve: _Resolver) -> dict[str, Any] | None:
+def _identity(identity: Identity | None, resolve: Resolver) -> dict[str, Any] | None:
     if identity is None:
         return None
     probe = resolve.call(identity.probe)
@@ -218,7 +224,7 @@ def _identity(identity: Identity | None, resolve: _Resolver) -> dict[str, Any] |
     }
 
 
-def _status(status: Status, resolve: _Resolver) -> dict[str, Any]:
+def _status(status: Status, resolve: Resolver) -> dict[str, Any]:
     return {
         "success": status.success,
         "negated": status.negated,
@@ -231,12 +237,17 @@ def _status(status: Status, resolve: _Resolver) -> dict[str, Any]:
 
 
 def _operation(
-    operation: Operation, entry: dict[str, Any], contract: dict[str, Any], roles: dict[str, Role]
+    operation: Operation,
+    entry: dict[str, Any],
+    contract: dict[str, Any],
+    roles: dict[str, Role],
+    scope: compiling_steps.Scope,
 ) -> tuple[int | str, tuple[Any, ...]]:
     """(line, variants)."""
     parameters = {name: kind for name, kind, _zero, _default in entry["takes"]}
     return operation.line, tuple(
-        _variant(variant, entry, parameters, contract, roles) for variant in operation.variants
+        scope.operation(variant, entry) if variant.steps else _variant(variant, entry, parameters, contract, roles)
+        for variant in operation.variants
     )
 
 
@@ -251,101 +262,10 @@ def _variant(
     what: Any = variant.value
     if variant.call is not None:
         library = variant.call.library or contract["groups"][entry["group"]]
-        resolve = _Resolver(parameters, dict(entry["gives"]), roles[library], contract)
+        resolve = Resolver(parameters, dict(entry["gives"]), roles[library], contract)
         what = resolve.call(variant.call, default=entry["c"] or (), library=library, answers=entry["answers"])
     results = tuple((result, spec["of"], spec["equals"]) for result, spec in variant.result.items())
     return (variant.form, applies.since, applies.before, applies.platforms, what, results)
-
-
-class _Resolver:
-    """Turns arguments as written into tuples, with the C type that each contract type has in one library."""
-
-    def __init__(
-        self, parameters: dict[str, str], results: dict[str, str], role: Role, contract: dict[str, Any]
-    ) -> None:
-        self.parameters = parameters
-        self.results = results
-        self.role = role
-        self.contract = contract
-
-    def call(
-        self, call: Call | None, *, default: Any = (), library: str | None = None, answers: str | None = None
-    ) -> tuple[Any, ...] | None:
-        if call is None:
-            return None
-        args = default if call.args is None else call.args
-        returns = ("code", answers) if answers and call.returns == "status" else self.returns(call.returns)
-        arguments = tuple(self.argument(arg) for arg in args)
-        usual = arguments == tuple(self.argument(arg) for arg in default) and call.returns == "status"
-        return (call.symbols, library or call.library, arguments, returns, usual)
-
-    def returns(self, written: Any) -> tuple[Any, ...]:
-        if written in ("status", "ignored", "nothing"):
-            return (written,)
-        if written in ("code", "text"):
-            return (written, next(iter(self.results), written))
-        if "pointer" in written:
-            return ("pointer", written["pointer"])
-        return ("result", written["result"], self.c_type(self.results[written["result"]]))
-
-    def c_type(self, name: str) -> str:
-        """The C type of a contract type, an enum or a C type."""
-        if name in self.role.types:
-            return self.role.types[name]
-        if name in self.contract["types"]:
-            return str(self.contract["types"][name][0])
-        return "int" if name in self.contract["enums"] else name
-
-    def argument(self, written: Any) -> tuple[Any, ...]:
-        if written is None:
-            return ("null",)
-        if isinstance(written, str):
-            return self.named(written, self.parameters[written])
-        fields = dict(written)
-        head = next(key for key in (*_FORMS, *_CONSTANTS) if key in fields)  # `struct` also where `out` comes first
-        if head in _CONSTANTS:
-            return ("const", head, fields[head])
-        form: tuple[Any, ...] = _FORMS[head](self, fields)
-        return form
-
-    def named(self, name: str, kind: str) -> tuple[Any, ...]:
-        return ("param", name, self.c_type(kind))
-
-    def out(self, fields: dict[str, Any]) -> tuple[Any, ...]:
-        kind = fields.get("type") or self.results[fields["out"]]
-        return ("out", fields["out"], self.c_type(kind))
-
-    def structure(self, fields: dict[str, Any]) -> tuple[Any, ...]:
-        name = fields["struct"]
-        if "by_pointer" in fields:
-            return ("struct_in", name, tuple(fields["by_pointer"].items()))
-        if "by_value" in fields:
-            given = fields["by_value"]
-            whole = isinstance(given, str)
-            return ("struct_bytes", name, given) if whole else ("struct_value", name, tuple(given.items()))
-        given = fields["out"]
-        whole = isinstance(given, str)
-        return ("struct_whole", name, given) if whole else ("struct_out", name, tuple(given.items()))
-
-
-_CONSTANTS = ("uint", "int", "uint64", "int64", "size")
-
-#: The form of an argument is told by its key. `struct` comes before `out`, which it also uses.
-_FORMS: dict[str, Any] = {
-    "struct": _Resolver.structure,
-    "out": _Resolver.out,
-    "param": lambda self, f: self.named(f["param"], f["type"]),
-    "buffer": lambda _self, f: ("buffer", f["buffer"], f["bytes"]),
-    "length": lambda _self, f: ("length", f["length"], f.get("type", "size")),
-    "flags": lambda _self, f: ("flags", f["flags"], f.get("type", "uint")),
-    "axes": lambda _self, f: ("axes", f["axes"]),
-    "packed": lambda _self, f: ("packed", f["packed"], f["as"]),
-    "pointer_to": lambda _self, f: ("pointer_to", f["pointer_to"], f["type"]),
-    "error": lambda _self, f: ("error", f["error"]),
-    "rows": lambda _self, f: ("rows", f["rows"], f["as"], tuple(f["fields"])),
-    "count": lambda _self, f: ("count", f["count"]),
-    "pci": lambda _self, f: ("pci", f["pci"], tuple(f["bits"])),
-}
 
 
 def written(root: Path) -> dict[Path, str]:

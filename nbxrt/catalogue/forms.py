@@ -78,6 +78,14 @@ def _rows(argument: Mapping[str, Any]) -> Iterator[Name]:
     yield Name("result", argument.get("as", None), ("as",), ("processes",))
 
 
+def _array(argument: Mapping[str, Any]) -> Iterator[Name]:
+    for index, item in enumerate(argument["array"]):
+        if isinstance(item, str):
+            yield Name("parameter", item, ("array", index))
+        elif isinstance(item, dict):
+            yield Name("mention", item["length"], ("array", index, "length"))
+
+
 def _structure(argument: Mapping[str, Any]) -> Iterator[Name]:
     yield Name("struct", argument["struct"], ("struct",))
     for key in ("by_pointer", "by_value"):
@@ -112,6 +120,8 @@ FORMS: dict[str, Form] = {
         Form("packed", "An array of the kernel's arguments.", _single("parameter", "packed", "arguments")),
         Form("pointer_to", "The address of a cell that holds a parameter.", _single("parameter", "pointer_to")),
         Form("error", "The address of a cell that the status is read from.", _no_names),
+        Form("padded", "A size, with some bytes more.", _single("parameter", "padded", "nbytes")),
+        Form("array", "The address of an array of numbers, parameters and sizes.", _array),
         Form("rows", "The address of an array of structures; the result is a list of their fields.", _rows),
         Form("count", "The address of the number of rows: room on the way in, rows on the way out.", _no_names),
         Form("pci", "A place on PCI as one integer.", _single("parameter", "pci", "text")),

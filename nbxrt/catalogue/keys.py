@@ -11,6 +11,7 @@ import attrs
 
 from nbxrt.catalogue import schema_parts
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, nearest, quoted
+from nbxrt.catalogue.verbs import VERBS
 from nbxrt.catalogue.wrong_values import without_arguments
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Missing:
 
 # Forms of which a key must tell the kind, and those keys.
 CHOICES: dict[str, tuple[str, ...]] = {
-    "an operation": ("call", "value", "same", "policy"),
+    "an operation": ("call", "value", "same", "policy", "steps"),
+    "a step": tuple(VERBS),
     "a search step": ("package", "environment", "root"),
     "a `struct` argument": ("by_pointer", "by_value", "out"),
     "a library name": schema_parts.PLATFORMS,

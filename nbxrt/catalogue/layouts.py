@@ -57,7 +57,7 @@ def check_fields(subject: Subject) -> Iterator[Diagnostic]:
 def check_struct_uses(subject: Subject) -> Iterator[Diagnostic]:
     """A structure that a call names is described, with the fields that the call uses."""
     structs = subject.mapping("structs")
-    for variant in subject.calls():
+    for variant in subject.invocations():
         if "args" not in variant.spec:
             continue
         for path, argument in variant.arguments():
@@ -104,7 +104,7 @@ def check_by_value(subject: Subject) -> Iterator[Diagnostic]:
     """A small structure that is passed by value lists every field."""
     by_value = {
         argument["struct"]
-        for variant in subject.calls()
+        for variant in subject.invocations()
         for _path, argument in variant.arguments()
         if isinstance(argument, dict) and "by_value" in argument
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue import explanations, identities, layouts, messages, searches, signatures
+from nbxrt.catalogue import explanations, identities, layouts, messages, searches, sequences, signatures
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import names_in
 
@@ -52,7 +52,7 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
     known = subject.mapping("libraries")
     if not known:
         return
-    for variant in subject.calls():
+    for variant in subject.invocations():
         role = subject.role_of(variant)
         if role not in known:
             path = (*variant.path, "library") if "library" in variant.spec else variant.path
@@ -79,7 +79,7 @@ def _library_calls(subject: Subject) -> Iterator[tuple[tuple[str, ...], dict[str
 def check_status(subject: Subject) -> Iterator[Diagnostic]:
     """A library whose calls return a status says what its codes mean."""
     readers: dict[str, Variant] = {}
-    for variant in subject.calls():
+    for variant in subject.invocations():
         if signatures.reads_status(variant):
             readers.setdefault(subject.library(subject.role_of(variant))[0], variant)
     for role, variant in readers.items():
@@ -189,7 +189,7 @@ def check_unused_roles(subject: Subject) -> Iterator[Diagnostic]:
     """A library that nothing calls is a leftover. Without `runtime` nothing opens; in `objc` `driver` carries all."""
     if any(path[:1] in (("operations",), ("libraries",)) for path in subject.broken):
         return
-    roles = {subject.role_of(variant) for variant in subject.calls()}
+    roles = {subject.role_of(variant) for variant in subject.invocations()}
     roles |= {call["library"] for _path, call in _library_calls(subject) if "library" in call}
     served = {subject.library(role)[0] for role in roles}
     needed = {"runtime"} | ({"driver"} if subject.value("abi") == "objc" else set())
@@ -216,8 +216,8 @@ def _used(subject: Subject) -> tuple[set[str], set[str]]:
     structs: set[str] = set()
     enums: set[str] = {"device_attribute"} if subject.mapping("needs") else set()
     for variant in subject.variants():
-        operation = variant.operation
-        enums |= {each.type for each in (*operation.takes, *operation.gives)}
+        enums |= {each.type for each in (*variant.operation.takes, *variant.operation.gives)}
+    for variant in subject.invocations():
         for _path, argument in variant.arguments():
             names = list(names_in(argument))
             structs |= {each.name for each in names if each.role == "struct"}
@@ -241,6 +241,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *identities.CHECKS,
     *explanations.CHECKS,
     *signatures.CHECKS,
+    *sequences.CHECKS,
     *layouts.CHECKS,
     *messages.CHECKS,
 )

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from nbxrt.catalogue import model_steps
+from nbxrt.catalogue.model_steps import Devices, Entry, PolicyParts, Steps
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,11 +43,12 @@ class Call:
 
 @frozen
 class Variant:
-    """One way to do an operation: `form` is call, value, same or policy, and the other fields are that form's."""
+    """One way to do an operation: `form` is call, value, same, policy or steps; the other fields are that form's."""
 
     form: str
     applies: Range = Range()
     call: Call | None = None
+    steps: Steps | None = None
     value: Any = None
     result: Mapping[str, Any] = field(factory=dict)
     ignores: tuple[str, ...] = ()
@@ -216,6 +220,9 @@ class Backend:
     messages: Mapping[str, Mapping[str, Message]] = field(factory=dict)
     enums: Mapping[str, tuple[Enumeration, ...]] = field(factory=dict)
     needs: Mapping[str, str] = field(factory=dict)
+    devices: Devices | None = None
+    state: Mapping[str, Entry] = field(factory=dict)
+    policies: Mapping[str, PolicyParts] = field(factory=dict)
     operations: Mapping[str, Operation] = field(factory=dict)
     absent: Mapping[str, Absence] = field(factory=dict)
     file: str = ""
@@ -249,6 +256,9 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         messages={name: _messages(methods) for name, methods in data.get("messages", {}).items()},
         enums={name: _enumeration(words) for name, words in data.get("enums", {}).items()},
         needs=dict(data.get("needs", {})),
+        devices=model_steps.devices(data.get("devices")),
+        state=model_steps.entries(data.get("state"), line),
+        policies={name: _policy(each) for name, each in (data.get("policies") or {}).items()},
         operations={
             name: Operation(name, tuple(map(_variant, _listed(forms))), line(("operations", name)))
             for name, forms in data["operations"].items()
@@ -301,8 +311,28 @@ def _variant(data: Any) -> Variant:
             result=data.get("result", {}),
             ignores=tuple(data.get("ignores", ())),
         )
+    if "steps" in data:
+        return Variant(
+            "steps",
+            applies,
+            steps=Steps(model_steps.steps(data["steps"]), data.get("model", ""), data.get("library", "")),
+            result=data.get("result", {}),
+            ignores=tuple(data.get("ignores", ())),
+        )
     form = next(form for form in ("value", "same", "policy") if form in data)
     return Variant(form, applies, value=data[form], ignores=tuple(data.get("ignores", ())))
+
+
+def _policy(data: Mapping[str, Any]) -> PolicyParts:
+    """A policy's parts are mappings or lists of them, as operations are; all else is a plain value."""
+    is_part = {
+        key: isinstance(each, dict) or (isinstance(each, list) and isinstance(each[0], dict))
+        for key, each in data.items()
+    }
+    return PolicyParts(
+        {key: tuple(map(_variant, _listed(each))) for key, each in data.items() if is_part[key]},
+        {key: tuple(each) if isinstance(each, list) else each for key, each in data.items() if not is_part[key]},
+    )
 
 
 def _role(name: str, data: Mapping[str, Any], line: Any) -> Role:

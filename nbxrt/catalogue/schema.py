@@ -34,6 +34,7 @@ from nbxrt.catalogue.schema_parts import (
     string,
     strings,
 )
+from nbxrt.catalogue.schema_steps import top_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,6 +173,7 @@ def _top_level(contract: Contract) -> Schema:
             "The device attribute that must not be 0 for an operation, or for a whole group.",
             dict.fromkeys((*contract.groups, *contract.operations), optional(reference("attribute"), _NEEDED)),
         ),
+        **{key: optional(rule) for key, rule in top_level().items()},
         "operations": keyed("`operations`", "What each operation of the contract is.", dict(_operations(contract))),
         "absent": keyed(
             "`absent`",

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import attrs
-
 from nbxrt.catalogue.contract_checks import ROLES
 from nbxrt.catalogue.forms import C_TYPES, CONSTANTS, FORMS
+from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.schema_parts import (
     NAME,
     STRUCT_NAME,
@@ -28,30 +27,13 @@ from nbxrt.catalogue.schema_parts import (
     strings,
     versioned,
 )
+from nbxrt.catalogue.schema_steps import part_where, step_definitions, steps_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nbxrt.catalogue.contract import Contract, Operation
 
-
-@attrs.frozen
-class Policy:
-    """A vendor-neutral policy, and the operations that it does, by name or by group."""
-
-    says: str
-    operations: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-
-
-POLICIES = {
-    "current_device": Policy("The device is kept per thread by nbxrt.", ("set_device", "get_device")),
-    "system_memory": Policy("The operating system's free and total memory.", ("mem_get_info",)),
-    "ordered_streams": Policy(
-        "Streams of a backend in which every call has finished when it returns.", groups=("stream",)
-    ),
-    "host_clock": Policy("Events by the host's clock.", ("stream_wait_event",), ("event",)),
-}
 
 RETURNS = {
     "status": "A status code.",
@@ -105,7 +87,8 @@ def call_definitions(contract: Contract) -> Schema:
         "variant_without_usual_form": {"description": _ONE_WAY, **_variant(["args"])},
         "returns": _returns(),
         "results": _results(),
-        "argument": _argument(contract),
+        "argument": _argument(contract, reference("parameter"), reference("result")),
+        **step_definitions(lambda value, bound: _argument(contract, value, bound), part_where(_platforms())),
         "library": {"description": "The role whose library has the symbol.", "enum": list(ROLES)},
     }
 
@@ -127,19 +110,20 @@ def _names(names: Iterable[str]) -> list[str]:
 
 def _variant(needed: list[str]) -> Schema:
     where = {**versioned(), "platform": _platforms()}
+    ignores = {
+        "description": "Parameters that the call does not use.",
+        "type": "array",
+        "items": reference("parameter"),
+        "minItems": 1,
+        "uniqueItems": True,
+    }
     call = {
         "call": reference("symbols"),
         "args": {**_list_of("argument"), "description": "The arguments, in C order."},
         "library": reference("library"),
         "returns": reference("returns"),
         "result": reference("results"),
-        "ignores": {
-            "description": "Parameters that the call does not use.",
-            "type": "array",
-            "items": reference("parameter"),
-            "minItems": 1,
-            "uniqueItems": True,
-        },
+        "ignores": ignores,
         **where,
     }
     value = {
@@ -154,6 +138,7 @@ def _variant(needed: list[str]) -> Schema:
             "a `same` operation", "No call: an argument given back.", {"same": reference("parameter"), **where}
         ),
         "policy": keyed("a policy operation", "A policy of nbxrt.", {"policy": policies, **where}),
+        "steps": steps_form(where, ignores),
     }
     others = [key for key in call if key != "call"]
     none = {"title": "an operation", "propertyNames": {"enum": ["call", *forms, *others]}, "required": ["call"]}
@@ -207,8 +192,9 @@ def _results() -> Schema:
     }
 
 
-def _argument(contract: Contract) -> Schema:
-    forms = _argument_forms(contract)
+def _argument(contract: Contract, parameter: Schema, result: Schema) -> Schema:
+    """An argument of a C call, given the schemas of a name that it passes and of one that comes out."""
+    forms = _argument_forms(contract, parameter, result)
     constants = {head: integer(FORMS[head].says, *bounds, 0) for head, bounds in CONSTANTS.items()}
     constant = keyed("a constant", "A typed constant.", constants, minProperties=1, maxProperties=1)
     rest: Schema = {"title": "an argument", "propertyNames": {"enum": list(FORMS)}, "minProperties": 1}
@@ -220,19 +206,19 @@ def _argument(contract: Contract) -> Schema:
         "type": ["string", "null", "object"],
         "if": {"type": "object"},
         "then": rest,
-        "else": {"if": {"type": "string"}, "then": reference("parameter")},
+        "else": {"if": {"type": "string"}, "then": parameter},
         "examples": [{"out": "address"}, "nbytes", {"uint": 0}, None],
     }
 
 
-def _argument_forms(contract: Contract) -> Schema:
-    parameter, result, c_type = reference("parameter"), reference("result"), reference("c_type")
+def _argument_forms(contract: Contract, parameter: Schema, result: Schema) -> Schema:
+    c_type = reference("c_type")
     struct = string(STRUCT_NAME, "A structure of the file's `structs`.", "vendorMemory_t")
     size = integer("Size in bytes.", 1, 1 << 20, 256)
     bits = {"type": "array", "minItems": 4, "maxItems": 4, "items": integer("Width in bits.", 0, 64, 8)}
     cell = string(NAME, "A result, or a name that `result` uses.", "address")
     shapes: dict[str, tuple[Schema, list[str]]] = {
-        "struct": ({"struct": struct, **_structure_uses()}, []),
+        "struct": ({"struct": struct, **_structure_uses(parameter, result)}, []),
         "out": ({"out": cell, "type": c_type}, []),
         "param": ({"param": parameter, "type": c_type}, ["type"]),
         "buffer": ({"buffer": result, "bytes": size}, ["bytes"]),
@@ -242,6 +228,11 @@ def _argument_forms(contract: Contract) -> Schema:
         "packed": ({"packed": parameter, "as": {"description": "How they are packed.", "enum": ["pointers"]}}, ["as"]),
         "pointer_to": ({"pointer_to": parameter, "type": c_type}, ["type"]),
         "error": ({"error": c_type}, []),
+        "padded": ({"padded": parameter, "by": integer("Bytes more.", 1, 1 << 20, 255)}, ["by"]),
+        "array": (
+            {"array": _items(parameter), "type": {"description": "Type of an item.", "enum": _ITEM_TYPES}},
+            ["type"],
+        ),
         "rows": ({"rows": struct, "as": result, "fields": _row_fields()}, ["as", "fields"]),
         "count": ({"count": c_type}, []),
         "pci": ({"pci": parameter, "bits": {"description": "Widths, function first.", **bits}}, ["bits"]),
@@ -255,11 +246,24 @@ def _named(head: str) -> str:
     return f"{'an' if head[0] in 'aeiou' else 'a'} `{head}` argument"
 
 
-def _structure_uses() -> Schema:
-    parameter, result = reference("parameter"), reference("result")
+_ITEM_TYPES = [*C_TYPES, "bytes"]
+
+
+def _items(parameter: Schema) -> Schema:
+    length = keyed("a size", "The size of a parameter that holds bytes.", {"length": parameter})
+    item = {
+        "description": "A number, a parameter, or `{length: …}`.",
+        "type": ["integer", "string", "object"],
+        "if": {"type": "string"},
+        "then": parameter,
+        "else": {"if": {"type": "object"}, "then": length},
+    }
+    return {"description": "The items.", "type": "array", "minItems": 1, "maxItems": 64, "items": item}
+
+
+def _structure_uses(parameter: Schema, result: Schema) -> Schema:
     fields = {
         "type": "object",
-        "minProperties": 1,
         "propertyNames": {"pattern": STRUCT_NAME},
         "additionalProperties": parameter,
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import Name
-from nbxrt.catalogue.schema_calls import POLICIES
+from nbxrt.catalogue.policies import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from nbxrt.catalogue.contract import Operation
 from nbxrt.catalogue.forms import Name, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from nbxrt.catalogue.contract import Contract, Operation
+    from nbxrt.catalogue.contract import Contract
     from nbxrt.catalogue.diagnostics import Diagnostic
     from nbxrt.catalogue.document import Document, Path
 
@@ -120,6 +121,22 @@ class Subject:
         """The variants that call a C function."""
         return (variant for variant in self.variants() if variant.is_call)
 
+    def invocations(self) -> Iterator[Variant]:
+        """The calls of C functions, and those that are steps; what is kept of devices stands for an operation."""
+        yield from self.calls()
+        for variant in self.variants():
+            yield from _calls_in(variant.operation, (*variant.path, "steps"), variant.spec.get("steps", ()))
+        for section in ("state", "policies", "devices"):
+            if (section,) not in self.faulty:
+                operation = self._stand_in(section)
+                for path, call in _calls_below((section,), self.mapping(section)):
+                    if path not in self.broken:
+                        yield Variant(operation, path, call)
+
+    @staticmethod
+    def _stand_in(name: str) -> Operation:
+        return Operation(name, "device", "", (), ())
+
     def entries(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         """The sound variants of a value that may be one or a list of them, with their paths."""
         if path in self.faulty:
@@ -139,3 +156,21 @@ class Subject:
             role = library["same_as"]
             library = libraries.get(role)
         return role, library if isinstance(library, dict) and "same_as" not in library else None
+
+
+def _calls_in(operation: Operation, path: Path, steps: Iterable[Any]) -> Iterator[Variant]:
+    for where, call in _calls_below(path, list(steps)):
+        yield Variant(operation, where, call)
+
+
+def _calls_below(path: Path, node: Any) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Every call at or below a node, with its path."""
+    if isinstance(node, dict):
+        if "call" in node and isinstance(node.get("args", []), list):
+            yield path, node
+        for key, value in node.items():
+            if key != "args":
+                yield from _calls_below((*path, key), value)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _calls_below((*path, index), value)

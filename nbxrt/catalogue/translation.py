@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue import keys, schema_parts
+from nbxrt.catalogue import keys, schema_parts, schema_steps
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import C_TYPES, SIZED_TYPES
 from nbxrt.catalogue.keys import Missing, Unknown
@@ -147,6 +147,7 @@ _PATTERNS = {
     schema_parts.SYMBOL: "is not a C symbol",
     schema_parts.SELECTOR: "is not a selector",
     schema_parts.ENCODING: "is not a type encoding: it has no spaces",
+    schema_steps.STEP_NAME: "is not a name, nor `state.` and a name",
     schema_parts.PACKAGE: "is not the dotted name of a package",
     schema_parts.VERSION: "is not a version such as `12.4`",
     schema_parts.NOT_BLANK: "is empty",

@@ -123,10 +123,18 @@ def _value(value: Any) -> tuple[str, str]:
     return ("no call: success", "") if value == "success" else (f"no call: {value!r}", "")
 
 
+def _steps(what: tuple[Any, ...]) -> tuple[str, str]:
+    """The steps by their functions or verbs, in order."""
+    model, _role, steps = what
+    names = [payload[0][0] if verb == "call" else verb for verb, payload, _undo, _finally in steps]
+    return f"steps: {', '.join(names)}", f"devices of the model {model}" if model else ""
+
+
 #: What each form of a variant says, and a note on it.
 _FORMS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "call": prototype,
     "value": _value,
     "same": lambda parameter: (f"no call: gives {parameter} back", ""),
     "policy": lambda name: (f"policy {name}", ""),
+    "steps": _steps,
 }

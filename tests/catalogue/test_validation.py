@@ -243,7 +243,7 @@ def test_schema_keys_in_a_file_are_unknown_keys_and_nothing_is_fetched(
     toy["operations"]["sync"] = {"$ref": url}
 
     assert shown(faults(toy)) == [
-        "operations.sync: an operation needs one of `call`, `value`, `same` or `policy`",
+        "operations.sync: an operation needs one of `call`, `value`, `same`, `policy` or `steps`",
         "operations.sync.$ref: unknown key `$ref` in an operation",
         "$schema: unknown key `$schema` in a backend file",
     ]

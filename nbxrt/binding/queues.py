@@ -1,0 +1,353 @@
+"""Policies of APIs whose streams and events are objects: queues with the work in flight on each, and marks in them.
+
+What is done to a queue or a mark is steps of the backend's file (`policies`); here is what needs a memory of its own.
+"""
+
+import threading
+from collections import deque
+
+from nbxrt import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.binding.binder import Binder
+    from nbxrt.binding.states import State
+
+
+class Stream:
+    """A queue, the state of its device, and the work in flight, oldest first. `failed` is the status of lost work."""
+
+    __slots__ = ("_policy", "failed", "in_flight", "queue", "state")
+
+    def __init__(self, policy: "Queues", queue: int, state: "State") -> None:
+        self._policy = policy
+        self.queue = queue
+        self.state = state
+        self.in_flight: deque[int] = deque()
+        self.failed = 0
+
+    def failure(self) -> errors.DeviceError:
+        """The error of work that failed after the call that gave it; told once, by the next call on the stream."""
+        code, self.failed = self.failed, 0
+        return self._policy.failure(code, "work that was given to the stream before")
+
+
+class Queues:
+    """Streams that are the vendor's queues.
+
+    The last pieces of work given to each are kept: whether a stream has finished is asked of the last one, because a
+    marker that is made to ask would itself have to be waited for.
+    """
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+        values = binder.values("queues")
+        #: Every stream by its handle, which is the queue's.
+        self.records: dict[int, Stream] = {}
+        #: As many pieces of work are kept of a stream; with `finish`, as many may be in flight.
+        self.window: int = values.get("window", 1)
+        self._complete: int = values.get("complete", 0)
+        self._busy = frozenset(values.get("busy", ()))
+        self._defaults: dict[State, Stream] = {}
+        #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
+        self.guard = threading.RLock()
+        self._create, self._destroy, self._wait = (
+            binder.part("queues", part) for part in ("create", "destroy", "wait")
+        )
+        #: The parts that a file may leave out; None where it does.
+        self._status, self._finish, self._release, self._idle, self._error = (
+            binder.optional_part("queues", part) for part in ("status", "finish", "release", "idle", "error")
+        )
+
+    # operations
+
+    def stream_create(self) -> int:
+        state = self._binder.state()
+        queue: int = self._create(state)
+        self.records[queue] = Stream(self, queue, state)
+        return queue
+
+    def stream_create_flags(self, _non_blocking: bool) -> int:
+        return self.stream_create()
+
+    def stream_destroy(self, stream: int) -> None:
+        record = self.records.pop(stream, None)
+        if record is None:
+            raise self.unknown(stream)
+        self.end(record)
+
+    def stream_sync(self, stream: int) -> None:
+        self._drain(self.find(stream))
+
+    def sync(self) -> None:
+        with self.guard:
+            for record in self._records_of(self._binder.state()):
+                self._drain(record)
+
+    def stream_query(self, stream: int) -> bool:
+        record = self.find(stream)
+        if record.failed:
+            raise record.failure()
+        if self._idle is not None:
+            return self._is_done(self._idle(record.state, record.queue), "stream_query")
+        try:
+            last = record.in_flight[-1]
+        except IndexError:
+            return True
+        if self._status is None:
+            raise self._binder.lacks_part("queues", "status")
+        return self._is_done(self._status(record.state, last), "stream_query")
+
+    # for other policies and for steps
+
+    def find(self, stream: int) -> Stream:
+        """The record of a stream; 0 is the current device's default one. Raises: ArgumentValueError."""
+        if not stream:
+            default: Stream = self._binder.state().default_stream
+            return default
+        try:
+            return self.records[stream]
+        except KeyError:
+            raise self.unknown(stream) from None
+
+    def unknown(self, stream: int) -> errors.ArgumentValueError:
+        """The error for a handle that is no stream's."""
+        return errors.ArgumentValueError(f"no stream has the handle {stream:#x}: unknown, or destroyed already")
+
+    def default(self, state: "State") -> Stream:
+        """A new default stream of a device."""
+        record = self._defaults[state] = Stream(self, self._create(state), state)
+        return record
+
+    def end(self, record: Stream) -> None:
+        """Wait for a stream and release its queue."""
+        try:
+            self._drain(record)
+        finally:
+            with self.guard:
+                if self._defaults.get(record.state) is record:
+                    del self._defaults[record.state]
+                self._destroy(record.state, record.queue)
+
+    def of(self, state: "State") -> "list[int]":
+        """The queues of a device, that of its default stream among them where it was used."""
+        return [record.queue for record in self._records_of(state)]
+
+    def retire(self, record: Stream) -> None:
+        """Keep less work of a stream: the oldest is waited for where the file says how, and its handle given up."""
+        while len(record.in_flight) > self.window:
+            try:
+                work = record.in_flight.popleft()
+            except IndexError:  # another thread was faster
+                return
+            if self._finish is not None:
+                self._finish(record.state, work)
+                record.failed = record.failed or self._failed(record, work)
+            if self._release is not None:
+                self._release(record.state, work)
+
+    def failure(self, code: int, operation: str) -> errors.DeviceError:
+        """The error of work that failed with a status."""
+        return self._binder.library("runtime").failure(code, operation, "the stream's work")
+
+    def _records_of(self, state: "State") -> "list[Stream]":
+        records = [record for record in list(self.records.values()) if record.state is state]
+        default = self._defaults.get(state)
+        return [default, *records] if default is not None else records
+
+    def _drain(self, record: Stream) -> None:
+        """Wait until the stream has finished; its work is given up, and what failed is raised."""
+        pending = list(record.in_flight)
+        self._wait(record.state, record.queue)
+        for work in pending:
+            try:
+                record.in_flight.remove(work)
+            except ValueError:  # another thread has given it up
+                continue
+            record.failed = record.failed or self._failed(record, work)
+            if self._release is not None:
+                self._release(record.state, work)
+        if record.failed:
+            raise record.failure()
+
+    def _failed(self, record: Stream, work: int) -> int:
+        """The code of work that has failed, or 0."""
+        if self._status is None:
+            return 0
+        status: int = self._status(record.state, work)
+        if status == self._complete or status in self._busy:
+            return 0
+        return self._error(record.state, work) if self._error is not None else status
+
+    def _is_done(self, status: int, operation: str) -> bool:
+        if status == self._complete or status in self._busy:
+            return status == self._complete
+        raise self.failure(status, operation)
+
+
+class Mark:
+    """A mark in a queue, which lives until nobody uses it: an event may be recorded anew while a thread waits."""
+
+    def __init__(self, release: "Callable[..., Any]", state: "State", handle: int) -> None:
+        self._release = release
+        self._lock = threading.Lock()
+        self._users = 1
+        self.state = state
+        self.handle = handle
+
+    def keep(self) -> None:
+        """One user more."""
+        with self._lock:
+            self._users += 1
+
+    def give_up(self) -> None:
+        """One user less; the last one releases the mark."""
+        with self._lock:
+            self._users -= 1
+            last = not self._users
+        if last:
+            self._release(self.state, self.handle)
+
+
+class Event:
+    """An event: whether it records its time, and the mark of where it was recorded last."""
+
+    __slots__ = ("lock", "mark", "timing")
+
+    def __init__(self, timing: bool) -> None:
+        self.timing = timing
+        self.mark: Mark | None = None
+        self.lock = threading.Lock()
+
+    def replace(self, mark: "Mark | None") -> None:
+        """Let the event stand for another mark."""
+        with self.lock:
+            former, self.mark = self.mark, mark
+        if former is not None:
+            former.give_up()
+
+    def using(self) -> "Mark | None":
+        """The mark, kept alive until it is given up; None for an event never recorded."""
+        with self.lock:
+            if self.mark is not None:
+                self.mark.keep()
+            return self.mark
+
+
+class Marks:
+    """Events that are handles of the vendor's, one for each time that an event is recorded."""
+
+    def __init__(self, binder: "Binder") -> None:
+        from nbxrt.binding.policies import Handles  # which knows this module
+
+        values = binder.values("marks")
+        self._binder = binder
+        self._events = Handles("event")
+        self._queues: Queues = binder.policy("queues")
+        self._complete: int = values.get("complete", 0)
+        self._busy = frozenset(values.get("busy", ()))
+        self._tick: int = values.get("tick", 1)
+        self._record, self._status, self._wait, self._release = (
+            binder.part("marks", part) for part in ("record", "status", "wait", "release")
+        )
+        self._pass, self._time = (binder.optional_part("marks", part) for part in ("pass", "time"))
+
+    def event_create(self) -> int:
+        self._binder.state()  # an event needs a device, though it is made when it is recorded
+        return self._events.add(Event(timing=True))
+
+    def event_create_flags(self, timing: bool, _blocking: bool, interprocess: bool) -> int:
+        if interprocess:
+            raise self._binder.lacks_flag("event_create_flags", "interprocess")
+        self._binder.state()
+        return self._events.add(Event(timing))
+
+    def event_destroy(self, event: int) -> None:
+        self._events.remove(event).replace(None)
+
+    def event_record(self, event: int, stream: int) -> None:
+        target: Event = self._events.get(event)
+        record = self._queues.find(stream)
+        handle = self._record(record.state, record.queue)
+        target.replace(Mark(self._release, record.state, handle))
+
+    def event_sync(self, event: int) -> None:
+        mark = self._events.get(event).using()
+        if mark is not None:
+            try:
+                self._wait(mark.state, mark.handle)
+            finally:
+                mark.give_up()
+
+    def event_query(self, event: int) -> bool:
+        mark = self._events.get(event).using()
+        if mark is None:
+            return True
+        try:
+            status: int = self._status(mark.state, mark.handle)
+        finally:
+            mark.give_up()
+        if status == self._complete or status in self._busy:
+            return status == self._complete
+        raise self._queues.failure(status, "event_query")
+
+    def stream_wait_event(self, stream: int, event: int) -> None:
+        record = self._queues.find(stream)
+        mark = self._events.get(event).using()
+        if mark is None:
+            return
+        try:
+            if self._pass is not None and mark.state is record.state:
+                self._pass(record.state, record.queue, mark.handle)
+            else:  # a mark of another device cannot go into this one's queue: the host waits for it
+                self._wait(mark.state, mark.handle)
+        finally:
+            mark.give_up()
+
+    def event_elapsed(self, start: int, end: int) -> float:
+        begin, finish = (self._ticks(name, event) for name, event in (("start", start), ("end", end)))
+        return (finish - begin) * self._tick / 1e6
+
+    def _ticks(self, name: str, event: int) -> int:
+        target: Event = self._events.get(event)
+        if not target.timing:
+            raise errors.ArgumentValueError(f"`{name}` was made without timing")
+        mark = target.using()
+        if mark is None:
+            raise errors.ArgumentValueError(f"`{name}` was never recorded")
+        if self._time is None:
+            raise self._binder.lacks_part("marks", "time")
+        try:
+            ticks: int = self._time(mark.state, mark.handle)
+        finally:
+            mark.give_up()
+        return ticks
+
+
+class Budget:
+    """Free memory as what is left of the device's total, for APIs that do not tell."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+        self._total = binder.part("budget", "total")
+
+    def mem_get_info(self) -> "tuple[int, int]":
+        state = self._binder.state()
+        total: int = self._total(state)
+        return max(total - self._binder.addresses.allocated(state), 0), total
+
+
+class AddressTable:
+    """What nbxrt knows of an address."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+
+    def pointer_attributes(self, address: int) -> "tuple[str, int, int, int]":
+        block = self._binder.addresses.look(address)
+        if block is None:
+            return "unregistered", 0, 0, address
+        return block.memory, block.state.index, address, 0 if block.memory == "device" else address

@@ -1,0 +1,410 @@
+"""Steps as generated Python: straight code with a `try` where a step says what undoes or follows it.
+
+An operation that is steps becomes one function, checks included, like those of generating.py; what is kept of a device
+and the parts of policies become functions too. Names bound by steps are local variables that end in an underscore, and
+internal ones begin with one, so that neither meets a word of the contract.
+"""
+
+from nbxrt import errors
+from nbxrt.binding.forms import ARGUMENTS, finished, returned
+from nbxrt.binding.generating import prologue, slot
+from nbxrt.binding.parameters import signature
+from nbxrt.binding.source import Source, compiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from nbxrt.binding.binder import Binder
+
+    Step = tuple[Any, ...]
+
+#: The expression of the current device's state, and of the record of the stream.
+STATE, STREAM = "_state", "_stream"
+
+
+class Names(dict[str, str]):
+    """The expression of every name; an entry of what is kept is found through the state that it belongs to."""
+
+    def __init__(self, script: "Script") -> None:
+        super().__init__()
+        self._script = script
+
+    def __missing__(self, name: str) -> str:
+        if name == "stream":
+            return f"{self._script.stream()}.queue"
+        base, _dot, entry = name.partition(".")
+        return f"{self._script.owner(base)}.{entry}"
+
+
+class Script:
+    """Steps under construction. `source` collects cells and globals; its names are those bound so far."""
+
+    def __init__(self, source: Source, gives: "Sequence[tuple[str, str]]", *, own_stream: bool = False) -> None:
+        self.source = source
+        self.gives = gives
+        self.names = Names(self)
+        self.names.update(source.names)
+        source.names = self.names
+        self.owners: dict[str, str] = {}
+        self.ignoring = False
+        self.numbers = 0
+        self._fetched: dict[str, list[str]] = {}
+        self._unwritten: list[str] = []
+        self._depth = 0
+        self._own_stream = own_stream
+
+    # names
+
+    def bind(self, name: str) -> str:
+        """The local variable of a name."""
+        self.names[name] = f"{name}_"
+        return f"{name}_"
+
+    def value(self, name: str) -> str:
+        """The expression of a name."""
+        return self.names[name]
+
+    def number(self) -> int:
+        """A number that nothing else in this function has."""
+        self.numbers += 1
+        return self.numbers
+
+    def share(self, prefix: str, value: "Any") -> str:
+        """Give the function a value by its globals: the name that it has there."""
+        name = f"_{prefix}{self.number()}"
+        self.source.globals[name] = value
+        return name
+
+    def owner(self, base: str) -> str:
+        """The expression of the state behind a name: the current device's, a parameter's, or one bound by a step."""
+        if base in self.owners:
+            return self.owners[base]
+        if base == "state":
+            return self.current()
+        if base == "stream":
+            return f"{self.stream()}.state"
+        return self._state_of(base)
+
+    def is_given_state(self) -> None:
+        """The state is the function's first parameter."""
+        self._fetched[STATE] = []
+
+    def current(self) -> str:
+        """The current device's state, fetched once."""
+        if STATE not in self._fetched:
+            devices = self.source.binder.listed()
+            self.source.globals |= {"_here": devices.here, "_first": devices.first, "_Missing": AttributeError}
+            self._fetch(STATE, f"try: {STATE} = _here.state", f"except _Missing: {STATE} = _first()")
+        return STATE
+
+    def _fetch(self, name: str, *lines: str) -> None:
+        """Have lines written before the step that needs them first: what is refused needs nothing of the vendor."""
+        self._fetched[name] = [*lines]
+        self._unwritten += lines
+
+    def _state_of(self, parameter: str) -> str:
+        name = f"_state_of_{parameter}"
+        if name not in self._fetched:
+            self.source.globals["_numbered"] = self.source.binder.listed().numbered
+            self._fetch(name, f"{name} = _numbered({self.names[parameter]})")
+        return name
+
+    def stream(self) -> str:
+        """The record of the stream that is given, or of the current device's default one."""
+        if STREAM not in self._fetched:
+            queues = self.source.binder.policy("queues")
+            current = self.current()
+            self.source.globals |= {"_streams": queues.records, "_Unknown": KeyError, "_no_stream": queues.unknown}
+            default = f"{current}.default_stream"
+            lines = [f"{STREAM} = {default}"]
+            if self._own_stream:
+                lines = [
+                    f"try: {STREAM} = _streams[stream] if stream else {default}",
+                    "except _Unknown: raise _no_stream(stream) from None",
+                ]
+            self._fetch(STREAM, *lines, f"if {STREAM}.failed: raise {STREAM}.failure()")
+        return STREAM
+
+    # steps
+
+    def lines(self, steps: "Sequence[Step]", end: "Callable[[], list[str]]") -> "list[str]":
+        """The code of steps, each with what undoes or follows it around the rest."""
+        if not steps:
+            return end()
+        verb, payload, undo, always = steps[0]
+        own = VERBS[verb](self, *payload)
+        undoing, following = self._aside(undo), self._aside(always)
+        if not self._depth:
+            own, self._unwritten = [*self._unwritten, *own], []
+        rest = self.lines(steps[1:], end)
+        if undoing:
+            rest = ["try:", *_deeper(rest), "except BaseException:", *_deeper([*undoing, "raise"])]
+        if following:
+            rest = ["try:", *_deeper(rest), "finally:", *_deeper(following)]
+        return own + rest
+
+    def _aside(self, steps: "Sequence[Step]") -> "list[str]":
+        """Steps whose own failure is not asked for: the error that they clean up after is the one to be seen."""
+        before, self.ignoring = self.ignoring, True
+        lines = self.inner(steps)
+        self.ignoring = before
+        return lines
+
+    def inner(self, steps: "Sequence[Step]") -> "list[str]":
+        """Steps inside a step."""
+        self._depth += 1
+        lines = self.lines(steps, list)
+        self._depth -= 1
+        return lines
+
+    def answer(self, made: "Iterable[tuple[str, str, int]]") -> "list[str]":
+        """Read the results, give the slot back, return."""
+        expressions = {result: f"({self.names[out]} == {equals})" for result, out, equals in made}
+        lines, values = [], []
+        for result, kind in self.gives:
+            raw = expressions.get(result) or self.names[result]
+            lines.append(f"_result_{result} = {finished(self.source, result, kind, raw)}")
+            values.append(f"_result_{result}")
+        if self.source.cells:
+            lines.append("_give(_slot)")
+        return [*lines, f"return {', '.join(values)}"] if values else lines
+
+
+def _deeper(lines: "Iterable[str]") -> "list[str]":
+    return [f"    {line}" for line in lines]
+
+
+# verbs: the lines of one step each
+
+
+def _call(
+    script: Script, symbols: "tuple[str, ...]", role: str, arguments: "tuple[Any, ...]", returns: "tuple[Any, ...]"
+) -> "list[str]":
+    source = script.source
+    source.call, source.types, source.before, source.results, source.status = [], [], [], {}, ""
+    for argument in arguments:
+        ARGUMENTS[argument[0]](source, argument)
+    restype = returned(source, returns)
+    function, symbol = _function(script, symbols, role, arguments, restype)
+    lines = [*source.before, *_call_lines(script, role, symbol, f"{function}({', '.join(source.call)})", returns)]
+    for name, expression in source.results.items():
+        lines.append(f"{script.bind(name)} = {expression}")
+    return lines
+
+
+def _function(
+    script: Script, symbols: "tuple[str, ...]", role: str, arguments: "tuple[Any, ...]", restype: "Any"
+) -> "tuple[str, str]":
+    """The expression of the function, and its symbol; one that the library does not export is asked for by name."""
+    binder = script.source.binder
+    library = binder.library(role)
+    types = script.source.types
+    if library.exports(symbols) or not binder.asks_for_functions:
+        function, symbol = binder.typed(library, script.source.operation, symbols, restype, types, keep_gil=False)
+        return script.share("call", function), symbol
+    name = binder.listed().function_by_address(symbols[0], restype, types)
+    return f"{_owner_of(script, arguments)}.{name}", symbols[0]
+
+
+def _owner_of(script: Script, arguments: "tuple[Any, ...]") -> str:
+    """The device whose function is meant: the one that the arguments name first, else the stream's or the current."""
+    for argument in arguments:
+        if argument[0] == "param" and "." in argument[1]:
+            return script.owner(argument[1].partition(".")[0])
+        if argument[0] == "param" and argument[1] in ("stream", "queue"):
+            return script.owner("stream")
+    return script.current()
+
+
+def _call_lines(script: Script, role: str, symbol: str, call: str, returns: "tuple[Any, ...]") -> "list[str]":
+    """The call, and what happens for a status that is not success."""
+    source = script.source
+    value = returns[0] in ("result", "pointer")
+    lines = [f"_value = {call}" if value else call]
+    if script.ignoring:
+        return lines
+    library = source.binder.library(role)
+    if source.status:
+        lines.append(f"_code = {source.status}")
+    elif returns[0] == "status":
+        lines = [f"_code = {call}"]
+    if source.status or returns[0] == "status":
+        failed = f"_code != {library.success}" if library.success else "_code"
+        lines.append(f"if {failed}: raise {_failure(script, role, symbol, '_code')}")
+    if returns[0] == "pointer":
+        code = repr((library.codes("out_of_memory") or (0,))[0])
+        lines.append(f"if _value is None: raise {_failure(script, role, symbol, code)}")
+    return lines
+
+
+def _failure(script: Script, role: str, symbol: str, code: str) -> str:
+    source = script.source
+    fail = script.share("fail", source.binder.failing(source.binder.library(role), source.operation, symbol))
+    given = ", ".join(f"{name!r}: {name}" for name, *_rest in source.entry["takes"])
+    return f"{fail}({code}, {{{given}}})"
+
+
+def _table(script: Script, method: str) -> str:
+    return script.share("table", getattr(script.source.binder.addresses, method))
+
+
+def _track(
+    script: Script, address: str, nbytes: str, target: "str | None", memory: str, new: "str | None", aligned: int
+) -> "list[str]":
+    state, where, size = script.current(), script.value(address), script.value(nbytes)
+    given = script.value(target) if target else where
+    if new is None:
+        return [f"{_table(script, 'add')}({where}, {size}, {given}, {state}, {memory!r})"]
+    if not aligned:
+        return [f"{script.bind(new)} = {_table(script, 'mint')}({size}, {given}, {state}, {memory!r})"]
+    fresh = script.bind(new)
+    return [
+        f"{fresh} = -(-{where} // {aligned}) * {aligned}",
+        f"{_table(script, 'add')}({fresh}, {size}, {given}, {state}, {memory!r})",
+    ]
+
+
+def _untrack(script: Script, address: str, owner: "str | None", target: "str | None") -> "list[str]":
+    given = ", ".join(f"{name!r}: {name}" for name, *_rest in script.source.entry["takes"])
+    lines = [f"_block = {_table(script, 'remove')}({script.value(address)}, {script.source.operation!r}, {{{given}}})"]
+    if owner:
+        script.owners[owner] = f"{owner}_"
+        lines.append(f"{owner}_ = _block.state")
+    if target:
+        lines.append(f"{script.bind(target)} = _block.target")
+    return lines
+
+
+def _locate(script: Script, address: str, target: str, offset: str) -> "list[str]":
+    find = _table(script, "find")
+    where = script.value(address)
+    return [
+        f"_block = {find}({where}, {script.source.operation!r})",
+        f"{script.bind(target)} = _block.target",
+        f"{script.bind(offset)} = {where} - _block.address",
+    ]
+
+
+def _pend(script: Script, work: str) -> "list[str]":
+    queues = script.source.binder.policy("queues")
+    stream, retire = script.stream(), script.share("retire", queues.retire)
+    return [
+        f"{stream}.in_flight.append({script.value(work)})",
+        f"if len({stream}.in_flight) > {queues.window}: {retire}({stream})",
+    ]
+
+
+def _each(script: Script, members: str, owner: str, member: str, steps: "tuple[Step, ...]") -> "list[str]":
+    queues = script.source.binder.policy("queues")
+    listed = script.share(members, queues.of)
+    variable = script.bind(member)
+    guard = script.share("guard", queues.guard)
+    loop = [f"for {variable} in {listed}({script.owner(owner)}):", *_deeper(script.inner(steps))]
+    return [f"with {guard}:", *_deeper(loop)]  # no member ends meanwhile
+
+
+def _mint(script: Script, handle: str, target: "str | None") -> "list[str]":
+    add = script.share("box", script.source.binder.boxes.add)
+    return [f"{script.bind(handle)} = {add}({script.value(target) if target else 0})"]
+
+
+def _put(script: Script, target: str, handle: str, former: "str | None") -> "list[str]":
+    swap = script.share("box", script.source.binder.boxes.swap)
+    call = f"{swap}({script.value(handle)}, {script.value(target)})"
+    return [f"{script.bind(former)} = {call}" if former else call]
+
+
+def _taken(script: Script, method: str, handle: str, target: "str | None", ends: bool) -> "list[str]":
+    box = script.share("box", getattr(script.source.binder.boxes, method))
+    lines = [f"_box = {box}({script.value(handle)})"]
+    if ends:
+        success = "True" if script.source.entry["done"] else ", ".join("0" for _result in script.gives)
+        lines.append(f"if not _box: return {success}".rstrip())
+    return [*lines, f"{script.bind(target)} = _box"] if target else lines
+
+
+def _take(script: Script, handle: str, target: str, ends: bool) -> "list[str]":
+    return _taken(script, "get", handle, target, ends)
+
+
+def _retire(script: Script, handle: str, target: "str | None", ends: bool) -> "list[str]":
+    return _taken(script, "remove", handle, target, ends)
+
+
+#: The verbs of catalogue/verbs.py: a function that takes the script and the step's payload gives the lines.
+VERBS: "dict[str, Callable[..., list[str]]]" = {
+    "call": _call,
+    "track": _track,
+    "untrack": _untrack,
+    "locate": _locate,
+    "pend": _pend,
+    "each": _each,
+    "mint": _mint,
+    "put": _put,
+    "take": _take,
+    "retire": _retire,
+}
+
+
+# functions
+
+
+def operation_function(binder: "Binder", operation: str, variant: "tuple[Any, ...]") -> "Callable[..., Any]":
+    """The function of an operation that is steps."""
+    _form, _since, _before, _platforms, (_model, _role, steps), made = variant
+    source = Source(binder, operation)
+    parameters, checks = signature(source), prologue(source)
+    taken = [name for name, *_rest in source.entry["takes"]]
+    script = Script(source, source.entry["gives"], own_stream="stream" in taken)
+    if "queues" in binder.description["policies"]:
+        script.names.pop("stream", None)  # what goes into the call is the queue behind the handle
+    body = script.lines(steps, lambda: script.answer(made))
+    lines = [f"def {operation}({parameters}):", *checks, *slot(source), *body]
+    return compiled(source, lines)
+
+
+def part_function(
+    binder: "Binder",
+    name: str,
+    steps: "tuple[Step, ...]",
+    takes: "Sequence[str]",
+    gives: "Sequence[str]",
+    made: "Iterable[tuple[str, str, int]]" = (),
+) -> "Callable[..., Any]":
+    """A function of a policy or of what is kept: it takes the state of a device, then the names that it is given.
+
+    Its results are as they came out of C; several make a tuple.
+    """
+    entry: Mapping[str, Any] = {
+        "says": f"Steps of `{name}`.", "takes": [(taken, "pointer", None, ()) for taken in takes],
+        "gives": [(given, "") for given in gives], "never_waits": False, "done": None,
+    }  # fmt: skip
+    function = name.replace(".", "_")
+    source = Source(binder, function, entry)
+    source.names.update((taken, taken) for taken in takes)
+    script = Script(source, entry["gives"])
+    script.is_given_state()
+    body = script.lines(steps, lambda: script.answer(made))
+    lines = [f"def {function}({', '.join((STATE, *takes))}):", *slot(source), *body]
+    return compiled(source, lines)
+
+
+def by_model(
+    binder: "Binder", operation: str, made: "Mapping[str, Callable[..., Any]]", which: "Callable[..., Any]"
+) -> "Callable[..., Any]":
+    """The function of an operation whose steps differ by device; `which` gives the device that a call is about."""
+
+    def function(*given: "Any", **named: "Any") -> "Any":
+        model = which(given, named).model
+        if model not in made:
+            raise errors.CapabilityError(
+                f"`{operation}` is not offered by {binder.description['title']} for devices of the model `{model}`",
+                operation=operation,
+            )
+        return made[model](*given, **named)
+
+    function.__name__ = operation
+    function.__doc__ = next(iter(made.values())).__doc__
+    return function

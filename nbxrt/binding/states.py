@@ -1,0 +1,354 @@
+"""The devices of an API without ordinals, and what is kept of each: contexts, queues, pools.
+
+An entry of what is kept is an attribute of a state. It is made by the file's steps when it is first missed, once, and
+is a plain attribute from then on.
+"""
+
+import ctypes
+import threading
+
+from nbxrt import errors
+from nbxrt.binding import sequence
+from nbxrt.binding.layout import C_TYPES, CELL_TYPES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.binding.binder import Binder
+
+
+class State:
+    """A device, or the level above it, with its handles and with what is kept of it."""
+
+    def __init__(self, devices: "Devices", level: str, above: "State | None") -> None:
+        self._devices = devices
+        self._level = level
+        self._above = above
+        self.index = -1
+        self.model = ""
+
+    def __getattr__(self, name: str) -> "Any":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._devices.make(self, name)
+
+    def at(self, level: str) -> "State":
+        """This state, or the one above it that is of the level."""
+        state = self
+        while level and state._level != level and state._above is not None:
+            state = state._above
+        return state
+
+
+class Devices:
+    """The list of devices. Its lock guards the list, and the making of what is kept."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+        self._spec = binder.description["devices"]
+        self._lock = threading.RLock()
+        self._listed: list[State] = []
+        self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
+        self._made: list[tuple[str, State]] = []
+        #: The calling thread's current device: `state`.
+        self.here: Any = threading.local()
+        #: What the listing failed with where there is no device; None where it gave an empty list.
+        self.why: errors.DeviceError | None = None
+
+    # listing
+
+    def all(self) -> "list[State]":
+        """Every device, GPUs first. A list without devices is made anew each time."""
+        if not self._listed:
+            with self._lock:
+                if not self._listed:
+                    self._listed = self._list()
+        return self._listed
+
+    def gpus(self) -> int:
+        """The number of devices that are GPUs."""
+        return sum(self._is_gpu(state) for state in self.all())
+
+    def numbered(self, index: int) -> State:
+        """The device of an ordinal. Raises: DeviceError where there is none at all."""
+        return self.all()[index] if self.all() else self.first()
+
+    def first(self) -> State:
+        """The device of a thread that has set none, which is then its current one.
+
+        Raises: DeviceError, of the class that the listing's status means; NoDeviceError.
+        """
+        devices = self.all()
+        if devices:
+            self.here.state = devices[0]
+            return devices[0]
+        if self.why is not None:
+            raise errors.again(self.why)
+        raise errors.NoDeviceError(
+            f"{self._binder.description['title']} has no device here", backend=self._binder.description["name"]
+        )
+
+    def _list(self) -> "list[State]":
+        self.why = None
+        try:
+            for role in self._roles():
+                self._binder.library(role).start()
+            states = [State(self, "", None)]
+            for level in self._spec["levels"]:
+                states = [below for state in states for below in self._below(state, level)]
+        except errors.DeviceError as error:
+            families = self._binder.contract["errors"]
+            if "no_device" not in (error.kind, families.get(error.kind, (None,))[0]):
+                raise
+            self.why = error
+            return []
+        modelled = [state for state in states if self._set_model(state)]
+        modelled.sort(key=lambda state: not self._is_gpu(state))
+        for index, state in enumerate(modelled):
+            state.index = index
+        return modelled
+
+    def _roles(self) -> "list[str]":
+        roles = [level[2][1] for level in self._spec["levels"] if level[0] == "fill"] or ["runtime"]
+        return list(dict.fromkeys(roles))
+
+    def _below(self, above: State, level: "tuple[Any, ...]") -> "list[State]":
+        name = level[1]
+        try:
+            handles = _LISTS[level[0]](self._binder, above, level)
+        except errors.DeviceError as error:
+            if above._level == "":  # noqa: SLF001  # nothing at all is there
+                raise
+            families = self._binder.contract["errors"]
+            if "no_device" not in (error.kind, families.get(error.kind, (None,))[0]):
+                raise
+            self.why = error
+            return []
+        states = []
+        for handle in handles:
+            state = State(self, name, above)
+            state.__dict__ |= {key: value for key, value in vars(above).items() if key in self._handles()}
+            state.__dict__[name] = handle
+            states.append(state)
+        return states
+
+    def _handles(self) -> "list[str]":
+        return [level[1] for level in self._spec["levels"]]
+
+    def _set_model(self, state: State) -> bool:
+        models = self._spec["models"]
+        state.model = next((name for name, probe in models.items() if self._holds(probe, state)), "")
+        return bool(state.model) or not models
+
+    def _is_gpu(self, state: State) -> bool:
+        probe = self._spec["gpu"]
+        return probe is None or self._holds(probe, state)
+
+    def _holds(self, probe: "tuple[Any, ...]", state: State) -> bool:
+        call, how, wanted = probe
+        answer = ask(self._binder, call, vars(state))
+        if answer is None:
+            return False
+        if how == "has":
+            return wanted in answer.split(b"\0", 1)[0].decode(errors="replace").split()
+        return bool(answer & wanted == wanted if how == "bits" else answer == wanted)
+
+    # what is kept
+
+    def make(self, state: State, name: str) -> "Any":
+        """An attribute that a state does not have yet.
+
+        Raises: what the steps raise that make it; AttributeError for a name that nothing makes.
+        """
+        if name in self._by_address:
+            return self._ask_address(state, name)
+        maker = self._makers().get(name)
+        if maker is None:
+            raise AttributeError(name)
+        scope, make = maker
+        with self._lock:
+            keeper = state.at(scope)
+            if name not in vars(keeper):
+                keeper.__dict__[name] = make(keeper)
+                self._made.append((name, keeper))
+            state.__dict__[name] = vars(keeper)[name]
+        return state.__dict__[name]
+
+    def _makers(self) -> "dict[str, tuple[str, Callable[[State], Any]]]":
+        """What makes each entry, and the level that it is kept for."""
+        made = self.__dict__.get("_makers_by_name")
+        if made is None:
+            made = {
+                name: (scope, self._maker(name, steps))
+                for name, (_line, scope, steps, _release) in self._binder.description["state"].items()
+            }
+            if "queues" in self._binder.description["policies"]:
+                made["default_stream"] = ("", self._binder.policy("queues").default)
+            self._makers_by_name = made
+        return made
+
+    def _maker(self, name: str, steps: "tuple[Any, ...]") -> "Callable[[State], Any]":
+        function: list[Callable[[State], Any]] = []
+
+        def make(state: State) -> "Any":
+            if not function:
+                function.append(sequence.part_function(self._binder, f"state.{name}", steps, (), (name,)))
+            return function[0](state)
+
+        return make
+
+    def release(self) -> None:
+        """Release what was made, last made first; a failure ends one release and not the others."""
+        with self._lock:
+            made, self._made = self._made, []
+            for name, keeper in reversed(made):
+                try:
+                    self._release(name, keeper)
+                except errors.NbxrtError:
+                    continue
+            self._listed = []
+
+    def _release(self, name: str, keeper: State) -> None:
+        value = vars(keeper).pop(name)
+        if name == "default_stream":
+            self._binder.policy("queues").end(value)
+            return
+        steps = self._binder.description["state"][name][3]
+        if steps:
+            sequence.part_function(self._binder, f"release.{name}", steps, (name,), ())(keeper, value)
+
+    # functions that the library does not export
+
+    def function_by_address(self, symbol: str, returns: "Any", types: "list[Any]") -> str:
+        """The attribute of every state that is the function of that symbol and type."""
+        spec = (symbol, returns, tuple(types))
+        for name, known in self._by_address.items():
+            if known == spec:
+                return name
+        name = f"by_address_{len(self._by_address)}"
+        self._by_address[name] = spec
+        return name
+
+    def has_function(self, state: State, symbol: str) -> bool:
+        """Whether the device's driver has a function of that name."""
+        return bool(ask(self._binder, self._spec["functions"], {**vars(state), "symbol": symbol.encode()}))
+
+    def _ask_address(self, state: State, name: str) -> "Any":
+        symbol, returns, types = self._by_address[name]
+        address = ask(self._binder, self._spec["functions"], {**vars(state), "symbol": symbol.encode()})
+        if not address:
+            raise errors.SymbolNotFoundError(
+                f"`{symbol}` is not offered by the driver of device {state.index}", symbols=(symbol,),
+                library=self._binder.library("runtime").path,
+            )  # fmt: skip
+        function = ctypes.CFUNCTYPE(returns, *types)(address)
+        state.__dict__[name] = function
+        return function
+
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked."""
+        self._lock = threading.RLock()
+
+
+# calls that list and probe: not hot, so they are interpreted
+
+
+def ask(binder: "Binder", call: "tuple[Any, ...]", names: "dict[str, Any]") -> "Any":
+    """What comes out of a call: its own value, or that of its only cell; None when its status is a failure."""
+    symbols, role, arguments, returns = call
+    library = binder.library(role)
+    function, _symbol = library.function(symbols, _RETURNED.get(returns[0], ctypes.c_void_p), ())
+    cells: list[Any] = []
+    prepared = [_prepared(argument, names, cells) for argument in arguments]
+    function.argtypes = [kind for kind, _value in prepared]
+    answer = function(*(value for _kind, value in prepared))
+    if returns[0] in ("result", "pointer"):
+        return answer
+    if answer != library.success:
+        return None
+    return cells[0].raw if isinstance(cells[0], ctypes.Array) else cells[0].value
+
+
+_RETURNED = {"status": ctypes.c_int, "ignored": ctypes.c_int, "nothing": None}
+
+
+def _prepared(argument: "tuple[Any, ...]", names: "dict[str, Any]", cells: "list[Any]") -> "tuple[Any, Any]":
+    form = argument[0]
+    if form == "const":
+        return C_TYPES[argument[1]], argument[2]
+    if form == "param":
+        return C_TYPES[argument[2]], names[argument[1]]
+    if form == "out":
+        cells.append(CELL_TYPES[argument[2]]())
+        return ctypes.c_void_p, ctypes.addressof(cells[-1])
+    if form == "buffer":
+        cells.append((ctypes.c_char * argument[2])())
+        return ctypes.c_void_p, ctypes.addressof(cells[-1])
+    return ctypes.c_void_p, None
+
+
+def _filled(binder: "Binder", above: State, level: "tuple[Any, ...]") -> "list[int]":
+    """The handles of a level: counted with no room, then filled in."""
+    symbols, role, arguments, _returns = level[2]
+    library = binder.library(role)
+    kinds = {each[0]: each[1] for each in arguments if each[0] in ("room", "list", "found")}
+    found: Any = CELL_TYPES[kinds["found"]](0)
+    function, symbol = library.function(symbols, ctypes.c_int, ())
+
+    def call(handles: "Any") -> int:
+        room = len(handles) if handles else 0
+        values = {"room": room, "list": handles and ctypes.addressof(handles), "found": ctypes.addressof(found)}
+        types = {"room": C_TYPES[kinds.get("room", "uint")], "list": ctypes.c_void_p, "found": ctypes.c_void_p}
+        prepared = [
+            (types[each[0]], values[each[0]]) if each[0] in values else _prepared(each, vars(above), [])
+            for each in arguments
+        ]
+        function.argtypes = [kind for kind, _value in prepared]
+        return int(function(*(value for _kind, value in prepared)))
+
+    handles: Any = None
+    for _turn in range(2):
+        found.value = len(handles) if handles else 0
+        status = call(handles)
+        if status != library.success:
+            raise library.failure(status, "the list of devices", symbol)
+        if not found.value:
+            return []
+        handles = handles or (CELL_TYPES[kinds["list"]] * found.value)()
+    return list(handles[: min(found.value, len(handles))])
+
+
+def _asked(binder: "Binder", above: State, level: "tuple[Any, ...]") -> "list[int]":
+    """The handles of a level: counted by steps, and given one by one by steps."""
+    _form, name, count, at = level
+    known = [key for key in vars(above) if key in above._devices._handles()]  # noqa: SLF001
+    number = sequence.part_function(binder, f"count.{name}", count, known, ("count",))
+    one = sequence.part_function(binder, f"at.{name}", at, ("index", *known), (name,))
+    values = [vars(above)[key] for key in known]
+    return [one(above, index, *values) for index in range(number(above, *values))]
+
+
+_LISTS: "dict[str, Callable[[Binder, State, tuple[Any, ...]], list[int]]]" = {"fill": _filled, "ask": _asked}
+
+
+class ListedDevices:
+    """Devices as the file lists them; the current one is kept per thread."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._devices = binder.listed()
+
+    def device_count(self) -> int:
+        return len(self._devices.all())
+
+    def set_device(self, device: int) -> None:
+        self._devices.here.state = self._devices.numbered(device)
+
+    def get_device(self) -> int:
+        try:
+            state = self._devices.here.state
+        except AttributeError:
+            state = self._devices.first()
+        index: int = state.index
+        return index

@@ -1,0 +1,106 @@
+"""APIs of objects as frozen values: steps, what is kept of a device, how devices are listed, and policies' parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nbxrt.catalogue.model import Variant
+
+
+@frozen
+class Step:
+    """One step: its verb, what the file wrote, and the steps that undo it or follow it in the end."""
+
+    verb: str
+    written: Mapping[str, Any]
+    undo: tuple[Step, ...] = ()
+    finally_: tuple[Step, ...] = ()
+
+
+@frozen
+class Steps:
+    """A list of steps, for one model of device or (empty) for all; `library` is the usual role of its calls."""
+
+    steps: tuple[Step, ...]
+    model: str = ""
+    library: str = ""
+
+
+@frozen
+class Entry:
+    """What is kept of a device, or of the level that `scope` names; `line` is where its file says so."""
+
+    name: str
+    steps: tuple[Step, ...]
+    release: tuple[Step, ...] = ()
+    scope: str = ""
+    line: int | str = 0
+
+
+@frozen
+class Level:
+    """A level of the list of devices: a call that counts and fills, or steps that count and that give one."""
+
+    name: str
+    written: Mapping[str, Any]
+    count: tuple[Step, ...] = ()
+    at: tuple[Step, ...] = ()
+
+
+@frozen
+class Devices:
+    """How an API without ordinals lists its devices; `gpu`, `models` and `functions` are calls as written."""
+
+    levels: tuple[Level, ...]
+    gpu: Mapping[str, Any] = field(factory=dict)
+    models: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    functions: Mapping[str, Any] = field(factory=dict)
+
+
+@frozen
+class PolicyParts:
+    """What a policy needs from this vendor: steps by part, in all their variants, and plain values."""
+
+    parts: Mapping[str, tuple[Variant, ...]] = field(factory=dict)
+    values: Mapping[str, Any] = field(factory=dict)
+
+
+def steps(data: Any) -> tuple[Step, ...]:
+    """Steps of validated data."""
+    return tuple(map(_step, data or ()))
+
+
+def _step(data: Mapping[str, Any]) -> Step:
+    from nbxrt.catalogue.verbs import verb_of
+
+    verb = verb_of(data)
+    assert verb is not None, "the schema has seen to it"  # noqa: S101
+    written = {key: value for key, value in data.items() if key not in ("undo", "finally")}
+    return Step(verb.head, written, steps(data.get("undo")), steps(data.get("finally")))
+
+
+def devices(data: Mapping[str, Any] | None) -> Devices | None:
+    """The list of devices; None where a file has none."""
+    if not data:
+        return None
+    return Devices(
+        tuple(Level(each["as"], each, steps(each.get("count")), steps(each.get("at"))) for each in data["levels"]),
+        dict(data.get("gpu") or {}),
+        dict(data.get("models") or {}),
+        dict(data.get("functions") or {}),
+    )
+
+
+def entries(data: Mapping[str, Any] | None, line: Any) -> dict[str, Entry]:
+    """What is kept, by name."""
+    return {
+        name: Entry(
+            name, steps(each["steps"]), steps(each.get("release")), each.get("scope", ""), line(("state", name))
+        )
+        for name, each in (data or {}).items()
+    }

@@ -1,0 +1,96 @@
+"""The vendor-neutral policies that a file may choose by name: what each does, and what it needs from the vendor.
+
+A policy's parts are steps that the file gives under `policies`; binding/policies.py has the policies themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@attrs.frozen
+class Part:
+    """Steps that a policy does: the names that are bound before them, and those that they bind."""
+
+    says: str
+    takes: Mapping[str, str] = attrs.field(factory=dict)
+    gives: Mapping[str, str] = attrs.field(factory=dict)
+    required: bool = True
+
+
+@attrs.frozen
+class Policy:
+    """A policy, the operations that it does (by name or by group), its parts, and the kinds of its other values."""
+
+    says: str
+    operations: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    parts: Mapping[str, Part] = attrs.field(factory=dict)
+    values: Mapping[str, str] = attrs.field(factory=dict)
+
+
+POLICIES = {
+    "current_device": Policy("The device is kept per thread by nbxrt.", ("set_device", "get_device")),
+    "listed_devices": Policy(
+        "Devices as `devices` lists them; the current one is kept per thread by nbxrt.",
+        ("device_count", "set_device", "get_device"),
+    ),
+    "system_memory": Policy("The operating system's free and total memory.", ("mem_get_info",)),
+    "budget": Policy(
+        "Free memory is the total less what this process has allocated on the device.",
+        ("mem_get_info",),
+        parts={"total": Part("Gives the device's memory.", gives={"total": "size"})},
+    ),
+    "address_table": Policy("What nbxrt itself knows of an address.", ("pointer_attributes",)),
+    "ordered_streams": Policy(
+        "Streams of a backend in which every call has finished when it returns.", groups=("stream",)
+    ),
+    "host_clock": Policy("Events by the host's clock.", ("stream_wait_event",), ("event",)),
+    "queues": Policy(
+        "Streams that are the vendor's queues, with the work in flight on each.",
+        ("stream_create", "stream_create_flags", "stream_destroy", "stream_sync", "stream_query", "sync"),
+        parts={
+            "create": Part("Makes a queue on the device.", gives={"queue": "pointer"}),
+            "destroy": Part("Releases a queue in which nothing is left to do.", {"queue": "pointer"}),
+            "wait": Part("Waits until a queue has nothing left to do.", {"queue": "pointer"}),
+            "status": Part("Gives how far work is.", {"work": "pointer"}, {"status": "int"}, required=False),
+            "finish": Part("Waits until work is done.", {"work": "pointer"}, required=False),
+            "release": Part("Gives up the handle of work.", {"work": "pointer"}, required=False),
+            "error": Part(
+                "Gives the code of work that has failed; its status when left out.",
+                {"work": "pointer"},
+                {"code": "int"},
+                required=False,
+            ),
+            "idle": Part(
+                "Gives whether a queue has nothing left to do, where no work is kept.",
+                {"queue": "pointer"},
+                {"status": "int"},
+                required=False,
+            ),
+        },
+        values={"complete": "number", "busy": "numbers", "window": "number"},
+    ),
+    "marks": Policy(
+        "Events that are handles of the vendor's, made when they are recorded.",
+        ("stream_wait_event",),
+        ("event",),
+        parts={
+            "record": Part("Puts a mark into a queue.", {"queue": "pointer"}, {"mark": "pointer"}),
+            "status": Part("Gives whether a mark was passed.", {"mark": "pointer"}, {"status": "int"}),
+            "wait": Part("Waits until a mark was passed.", {"mark": "pointer"}),
+            "pass": Part(
+                "Lets later work of a queue wait for a mark.", {"queue": "pointer", "mark": "pointer"}, required=False
+            ),
+            "time": Part("Gives the ticks at which a mark was passed.", {"mark": "pointer"}, {"time": "uint64"},
+                         required=False),
+            "release": Part("Gives up a mark.", {"mark": "pointer"}),
+        },
+        values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
+    ),
+}  # fmt: skip

@@ -1,0 +1,265 @@
+"""Whether steps hold together: every name is bound before it is used, every parameter used, every result given.
+
+What a call in steps has in common with any other call (structures, libraries, enums) is asked where calls are asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
+from nbxrt.catalogue.policies import POLICIES
+from nbxrt.catalogue.verbs import DEVICE, Bind, verb_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.document import Path
+    from nbxrt.catalogue.subject import Subject
+
+
+@attrs.frozen(eq=False)
+class Sequence:
+    """A list of steps: where it stands, what is bound before it, and what it has to bind."""
+
+    what: str
+    path: Path
+    steps: list[dict[str, Any]]
+    takes: Mapping[str, str]
+    gives: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    ignores: tuple[str, ...] = ()
+    is_operation: bool = False
+
+
+def sequences(subject: Subject) -> Iterator[Sequence]:
+    """Every sound list of steps in a file."""
+    yield from _of_operations(subject)
+    yield from _of_policies(subject)
+    yield from _of_state(subject)
+    yield from _of_devices(subject)
+
+
+def _of_operations(subject: Subject) -> Iterator[Sequence]:
+    for variant in subject.variants():
+        if "steps" in variant.spec:
+            operation = variant.operation
+            yield Sequence(
+                f"`{operation.name}`",
+                (*variant.path, "steps"),
+                variant.spec["steps"],
+                {each.name: each.type for each in operation.takes},
+                tuple(each.name for each in operation.gives),
+                tuple(variant.spec.get("result", ())),
+                tuple(variant.spec.get("ignores", ())),
+                is_operation=True,
+            )
+
+
+def _of_policies(subject: Subject) -> Iterator[Sequence]:
+    for policy, parts in subject.mapping("policies").items():
+        known = POLICIES[policy].parts if policy in POLICIES else {}
+        for name, written in parts.items() if isinstance(parts, dict) else ():
+            if name not in known:
+                continue
+            for path, form in subject.entries(("policies", policy, name), written):
+                yield Sequence(
+                    f"the part `{name}` of `{policy}`",
+                    (*path, "steps"),
+                    form["steps"],
+                    known[name].takes,
+                    tuple(known[name].gives),
+                    tuple(form.get("result", ())),
+                )
+
+
+def _of_state(subject: Subject) -> Iterator[Sequence]:
+    for name, entry in subject.section("state").items():
+        yield Sequence(f"the entry `{name}`", ("state", name, "steps"), entry["steps"], {}, (name,))
+        if "release" in entry:
+            what = f"the release of `{name}`"
+            yield Sequence(what, ("state", name, "release"), entry["release"], {name: "pointer"})
+
+
+def _of_devices(subject: Subject) -> Iterator[Sequence]:
+    above: dict[str, str] = {}
+    for index, level in enumerate(subject.value("devices", "levels") or ()):
+        path: Path = ("devices", "levels", index)
+        for key, takes, gives in (("count", {}, "count"), ("at", {"index": "size"}, level["as"])):
+            if key in level:
+                yield Sequence(f"`{key}`", (*path, key), level[key], {**above, **takes}, (gives,))
+        above[level["as"]] = "pointer"
+
+
+def handles(subject: Subject) -> list[str]:
+    """The names of the handles that a device has."""
+    levels = subject.mapping("devices").get("levels", ())
+    return [level["as"] for level in levels if isinstance(level, dict) and isinstance(level.get("as"), str)]
+
+
+def check_steps(subject: Subject) -> Iterator[Diagnostic]:
+    """Every name that steps use is bound before, and everything is bound that is to come out."""
+    for sequence in sequences(subject):
+        yield from _Walk(subject, sequence).faults()
+
+
+@attrs.define(eq=False)
+class _Walk:
+    """One way through steps, with the names that are bound so far and the parameters that are used."""
+
+    subject: Subject
+    sequence: Sequence
+    bound: dict[str, str] = attrs.field(factory=dict)
+    used: set[str] = attrs.field(factory=set)
+    hidden: bool = False
+
+    def faults(self) -> Iterator[Diagnostic]:
+        self.bound = dict(self.sequence.takes)
+        if "queues" in self.subject.mapping("policies"):
+            self.bound.setdefault("stream", "pointer")
+        yield from self._list(self.sequence.path, self.sequence.steps)
+        yield from self._parameters()
+        yield from self._results()
+
+    def _list(self, path: Path, steps: list[dict[str, Any]]) -> Iterator[Diagnostic]:
+        for index, step in enumerate(steps):
+            where = (*path, index)
+            if where in self.subject.broken:
+                self.hidden = True  # what it binds is not known
+                continue
+            yield from self._step(where, step)
+
+    def _step(self, path: Path, step: dict[str, Any]) -> Iterator[Diagnostic]:
+        verb = verb_of(step)
+        if verb is None:
+            return
+        binds = []
+        for name in verb.names_in(step):
+            if isinstance(name, Bind):
+                binds.append(name)
+            else:
+                yield from self._use((*path, *name.path), name.name)
+        for key, rule in verb.keys.items():
+            if rule.kind == "device" and key in step:
+                yield from self._base((*path, key), step[key])
+        for bind in binds:
+            yield from self._bind((*path, *bind.path), bind)
+        for key in ("steps", "undo", "finally"):
+            if key in step:
+                yield from self._list((*path, key), step[key])
+
+    def _use(self, path: Path, name: str) -> Iterator[Diagnostic]:
+        base, dot, entry = name.partition(".")
+        self.used.add(base)
+        if dot:
+            yield from self._base(path, base)
+            yield from self._entry(path, entry)
+        elif name not in self.bound and not self.hidden:
+            message = f"{self.sequence.what} uses {quoted(name)}, which nothing has bound before"
+            yield self.subject.diagnostic(path, "unknown-name", message, hint=did_you_mean(name, [*self.bound]))
+
+    def _base(self, path: Path, base: str) -> Iterator[Diagnostic]:
+        """What stands before the dot is a device, or has one."""
+        if base in ("state", "stream") or self.bound.get(base) == DEVICE or self.hidden:
+            return
+        message = f"{quoted(base)} is no device, whose entries could be named"
+        known = ["state", *(name for name, kind in self.bound.items() if kind == DEVICE)]
+        yield self.subject.diagnostic(path, "unknown-name", message, label=f"known here: {listed(known)}")
+
+    def _entry(self, path: Path, entry: str) -> Iterator[Diagnostic]:
+        known = [*handles(self.subject), *self.subject.mapping("state")]
+        if entry not in known:
+            message = f"nothing that is kept of a device has the name {quoted(entry)}"
+            hint = did_you_mean(entry, known)
+            yield self.subject.diagnostic(path, "unknown-name", message, label=f"known: {listed(known)}", hint=hint)
+
+    def _bind(self, path: Path, bind: Bind) -> Iterator[Diagnostic]:
+        if bind.name in self.bound and bind.name != "stream":
+            message = f"{self.sequence.what} binds {quoted(bind.name)} more than once"
+            yield self.subject.diagnostic(path, "bound-twice", message)
+        self.bound[bind.name] = bind.type
+
+    def _parameters(self) -> Iterator[Diagnostic]:
+        """Every parameter of an operation is used, or named as ignored."""
+        if not self.sequence.is_operation or self.hidden:
+            return
+        ignored = {*self.sequence.ignores}
+        flags = self._flags()
+        left_out = [name for name in self.sequence.takes if name not in self.used | ignored | flags]
+        if left_out:
+            them = "it" if len(left_out) == 1 else "them"
+            message = f"the steps of {self.sequence.what} do not use {listed(left_out)}"
+            hint = f"use {them}, or name {them} under `ignores`"
+            yield self.subject.diagnostic(self.sequence.path, "unused-parameter", message, at="key", hint=hint)
+        for index, name in enumerate(self.sequence.ignores):
+            if name in self.used:
+                message = f"{self.sequence.what} ignores `{name}`, and a step uses it"
+                where = (*self.sequence.path[:-1], "ignores", index)
+                yield self.subject.diagnostic(where, "ignored-and-used", message)
+
+    def _flags(self) -> set[str]:
+        """The boolean parameters that go into a call as bits."""
+        flags = self.subject.contract.flags
+        return {
+            word
+            for step in self.sequence.steps
+            for argument in step.get("args", ())
+            if isinstance(argument, dict) and argument.get("flags") in flags
+            for word in flags[argument["flags"]].words
+        }
+
+    def _results(self) -> Iterator[Diagnostic]:
+        if self.hidden:
+            return
+        nowhere = [name for name in self.sequence.gives if name not in self.bound and name not in self.sequence.made]
+        if nowhere:
+            message = f"the steps of {self.sequence.what} end, and nothing has bound {listed(nowhere)}"
+            yield self.subject.diagnostic(self.sequence.path, "unbound-result", message, at="key")
+
+
+def check_pending(subject: Subject) -> Iterator[Diagnostic]:
+    """Work that is left in flight, and a set of streams, belong to the policy `queues`."""
+    if "queues" in subject.mapping("policies"):
+        return
+    for sequence in sequences(subject):
+        for index, step in enumerate(sequence.steps):
+            if "pend" in step or "each" in step:
+                message = "nothing keeps streams: the file has no `policies.queues`"
+                yield subject.diagnostic((*sequence.path, index), "wrong-policy", message)
+
+
+def check_models(subject: Subject) -> Iterator[Diagnostic]:
+    """A model that steps are for is one that devices can be."""
+    known = [*subject.mapping("devices").get("models", ())]
+    for sequence in sequences(subject):
+        path = sequence.path[:-1]
+        form = subject.document.at(path)
+        if isinstance(form, dict) and "model" in form and form["model"] not in known:
+            message = f"no device is of the model {quoted(form['model'])}"
+            hint = did_you_mean(form["model"], known)
+            yield subject.diagnostic((*path, "model"), "unknown-name", message, hint=hint)
+
+
+def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
+    """A policy whose parts are steps finds them in the file."""
+    given = subject.mapping("policies")
+    for variant in subject.variants():
+        name = variant.spec.get("policy", "")
+        policy = POLICIES.get(name)
+        if policy is None or name in given:
+            continue
+        needed = [part for part, each in policy.parts.items() if each.required]
+        if needed:
+            message = f"the policy `{name}` needs {listed(needed)}, and the file has no `policies.{name}`"
+            yield subject.diagnostic((*variant.path, "policy"), "wrong-policy", message)
+
+
+CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
+    check_steps,
+    check_pending,
+    check_models,
+    check_policies_are_given,
+)
