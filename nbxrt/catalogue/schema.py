@@ -25,6 +25,7 @@ from nbxrt.catalogue.schema_parts import (
     NAME,
     NOT_BLANK,
     PLATFORMS,
+    PROTOCOL,
     STRUCT_NAME,
     Schema,
     choice,
@@ -46,7 +47,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _PRIORITIES = 2**31 - 1
 _DLPACK_TYPES = 2**31 - 1
-_PROTOCOL = r"^__[a-z][a-z0-9_]*__$"
 
 
 def generate(contract: Contract) -> Schema:
@@ -140,10 +140,10 @@ def _top_level(contract: Contract) -> Schema:
                         required=["default"],
                     ),
                     "array_interface": string(
-                        _PROTOCOL, "The attribute by which arrays of this vendor describe themselves.", "__gpu_array__"
+                        PROTOCOL, "The attribute by which arrays of this vendor describe themselves.", "__gpu_array__"
                     ),
                     "stream_protocol": string(
-                        _PROTOCOL, "The method by which streams of this vendor give their handle.", "__gpu_stream__"
+                        PROTOCOL, "The method by which streams of this vendor give their handle.", "__gpu_stream__"
                     ),
                 },
                 minProperties=1,

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nbxrt.catalogue.schema_parts import NOT_BLANK, SYMBOL, VARIABLE, Schema, choice, keyed, reference, string, strings
+from nbxrt.catalogue.schema_parts import (
+    DISTRIBUTION,
+    NOT_BLANK,
+    ROOT,
+    STEM,
+    SYMBOL,
+    VARIABLE,
+    Schema,
+    choice,
+    keyed,
+    reference,
+    string,
+    strings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_ROOT = "^(/|\\$[A-Za-z_]|[A-Za-z]:)\\S*"
-_STEM = "^[^/ ]+$"
 
 
 def origin_keys(roles: Iterable[str]) -> Schema:
@@ -43,12 +53,12 @@ def identity() -> Schema:
     rules = {
         "exports": strings(SYMBOL, "It exports all of these symbols.", ["cudaGetDeviceCount"]),
         "lacks": strings(SYMBOL, "It exports none of these symbols."),
-        "linked_to": strings(_STEM, "It is linked to one of these libraries, named without version.", ["libmusart"]),
+        "linked_to": strings(STEM, "It is linked to one of these libraries, named without version.", ["libmusart"]),
         "not_linked_to": strings(
-            _STEM, "It is linked to none of these libraries, named without version.", ["libmusart"]
+            STEM, "It is linked to none of these libraries, named without version.", ["libmusart"]
         ),
         "not_under": strings(
-            _ROOT, "It lies below none of these folders; `$NAME` is the value of a variable.", ["/opt/dtk", "$DTK_ROOT"]
+            ROOT, "It lies below none of these folders; `$NAME` is the value of a variable.", ["/opt/dtk", "$DTKROOT"]
         ),
         "probe": keyed("a probe", "A call that answers so, made once it is loaded.", probe, ["call", "equals"]),
     }
@@ -58,7 +68,7 @@ def identity() -> Schema:
 
 def _telling() -> Schema:
     entry = {
-        "folder": string(_STEM, "The name of a folder on the way to the library.", "stubs"),
+        "folder": string(STEM, "The name of a folder on the way to the library.", "stubs"),
         "says": string(NOT_BLANK, "What a library in it is, as people read it.", "a stub of the toolkit"),
         "last": {"description": "True: it is taken only when there is no other copy.", "type": "boolean"},
     }
@@ -81,7 +91,7 @@ def finder_step(folder: Schema, package: str) -> dict[str, Schema]:
         "package": string(package, "A pip package, found and never imported.", "nvidia.cu13"),
         **folder,
         "distribution": string(
-            "^[a-z0-9]([-a-z0-9]|\\{major\\})*$",
+            DISTRIBUTION,
             "The distribution that fits; `{major}` is that of the library `beside` which this one belongs.",
             "nvidia-nccl-cu{major}",
         ),

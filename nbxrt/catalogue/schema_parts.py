@@ -14,7 +14,7 @@ PLATFORMS = ("linux", "windows", "macos")
 # Status codes and enum numbers: Ascend's codes have six digits, OpenCL's are negative.
 CODES = (-(2**31), 2**32 - 1)
 
-# Patterns, in the dialect that Python's and JavaScript's regular expressions share; validation.py has their sentences.
+# Patterns, in the dialect that Python's and JavaScript's regular expressions share; translation.py has their sentences.
 NAME = "^[a-z][a-z0-9_]*$"
 STRUCT_NAME = "^[A-Za-z_][A-Za-z0-9_]*$"
 SYMBOL = "^[A-Za-z_$][A-Za-z0-9_$]*$"
@@ -23,6 +23,10 @@ ENCODING = "^\\S+$"
 VARIABLE = "^[A-Za-z_][A-Za-z0-9_]*$"
 PACKAGE = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$"
 VERSION = "^[0-9]+(\\.[0-9]+)*$"
+DISTRIBUTION = "^[a-z0-9]([-a-z0-9]|\\{major\\})*$"
+ROOT = "^(/|\\$[A-Za-z_]|[A-Za-z]:)\\S*"
+STEM = "^[^/ ]+$"
+PROTOCOL = "^__[a-z][a-z0-9_]*__$"
 NOT_BLANK = "\\S"
 RELATIVE = "^(?![/\\\\]|[A-Za-z]:)\\S"
 

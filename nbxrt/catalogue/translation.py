@@ -134,14 +134,15 @@ def _pattern(error: Error) -> Iterator[Diagnostic]:
     if empty_name is not None:
         yield empty_name
     elif error.is_key:
-        message = f"{quoted(error.instance)} {_PATTERNS[error.value]}"
+        message = f"{quoted(error.instance)} {PATTERNS[error.value]}"
         path = (*error.path, error.instance)
         yield error.document.diagnostic(path, "bad-text", message, at="key")
     else:
-        yield error.diagnostic("bad-text", f"{error.written} {_PATTERNS[error.value]}")
+        yield error.diagnostic("bad-text", f"{error.written} {PATTERNS[error.value]}")
 
 
-_PATTERNS = {
+#: What is wrong with a text that does not match, for every pattern of the schema.
+PATTERNS = {
     schema_parts.NAME: "is not a name of lower-case letters, digits and `_`",
     schema_parts.STRUCT_NAME: "is not a name of letters, digits and `_`",
     schema_parts.SYMBOL: "is not a C symbol",
@@ -150,6 +151,10 @@ _PATTERNS = {
     schema_steps.STEP_NAME: "is not a name, nor `state.` and a name",
     schema_parts.PACKAGE: "is not the dotted name of a package",
     schema_parts.VERSION: "is not a version such as `12.4`",
+    schema_parts.DISTRIBUTION: "is not the name of a distribution, in lower case with hyphens",
+    schema_parts.ROOT: "is not an absolute path or `$VARIABLE`",
+    schema_parts.STEM: "is not a plain name, without slash or space",
+    schema_parts.PROTOCOL: "is not the name of a protocol such as `__dlpack__`",
     schema_parts.NOT_BLANK: "is empty",
     schema_parts.RELATIVE: "is not a relative path",
 }

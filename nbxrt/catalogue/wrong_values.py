@@ -51,12 +51,13 @@ def wrong_type(error: Error) -> Diagnostic:
     told = next((fault for tell in _COMMON if (fault := tell(error, types)) is not None), None)
     if told is not None:
         return told
-    names = [_TYPES[each] for each in types]
+    names = [TYPES[each] for each in types]
     expected = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     return error.diagnostic("wrong-type", f"expected {expected}, found {_found(error)}")
 
 
-_TYPES = {
+#: Every type of the schema in words.
+TYPES = {
     "object": "a mapping",
     "array": "a list",
     "string": "text",

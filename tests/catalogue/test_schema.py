@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jsonschema import Draft202012Validator
 
 from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import schema
+from nbxrt.catalogue import schema, translation, wrong_values
 from nbxrt.catalogue.forms import FORMS
 from nbxrt.catalogue.sources import data_folder
 
@@ -50,6 +50,14 @@ def test_the_committed_schema_is_current(contract: Contract) -> None:
 
 def test_the_schema_is_valid_by_its_own_dialect() -> None:
     Draft202012Validator.check_schema(json.loads(COMMITTED))
+
+
+def test_every_pattern_and_every_type_has_its_words() -> None:
+    found = [node for _path, node in nodes(json.loads(COMMITTED))]
+
+    assert {node["pattern"] for node in found if "pattern" in node} <= {*translation.PATTERNS}
+    types = [node["type"] for node in found if "type" in node]
+    assert {each for kind in types for each in (kind if isinstance(kind, list) else [kind])} <= {*wrong_values.TYPES}
 
 
 def test_no_keyword_is_from_another_dialect() -> None:
