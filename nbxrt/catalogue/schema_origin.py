@@ -58,7 +58,7 @@ def identity() -> Schema:
             STEM, "It is linked to none of these libraries, named without version.", ["libmusart"]
         ),
         "not_under": strings(
-            ROOT, "It lies below none of these folders; `$NAME` is the value of a variable.", ["/opt/dtk", "$DTKROOT"]
+            ROOT, "It lies below none of these folders; `$NAME` is the value of a variable.", ["/opt/dtk", "$DTK_ROOT"]
         ),
         "probe": keyed("a probe", "A call that answers so, made once it is loaded.", probe, ["call", "equals"]),
     }
