@@ -122,7 +122,7 @@ def __getattr__(name: str) -> "Any":
 
 
 def load_for_finalizers() -> None:
-    """Load the names that finalizers call, while importing is still possible: a backend that is open calls this."""
+    """Load the names that finalizers call: a process in which a backend is open does so before it ends."""
     for name in _HOMES["nbxrt.detection"] + _HOMES["nbxrt.device"]:
         __getattr__(name)
 

@@ -5,7 +5,6 @@ Finding out which backends are here is detection.py's; what the operations mean 
 
 from nbxrt import errors, locks
 from nbxrt.binding.binder import Binder
-from nbxrt.binding.cshape import adapter  # not at first use: finalizers call by symbol
 from nbxrt.binding.machine import Machine
 
 TYPE_CHECKING = False
@@ -122,7 +121,7 @@ class Runtime(Operations):
             raise AttributeError(str(error)) from error
 
     def _c_adapter(self, operation: str) -> "Callable[..., Any]":
-        return adapter(self._binder, operation, getattr(self, operation))
+        return _adapter()(self._binder, operation, getattr(self, operation))
 
     # what people ask of a runtime
 
@@ -193,6 +192,19 @@ class Runtime(Operations):
         for name in [*self.__dict__]:
             if name in self.contract["operations"]:
                 del self.__dict__[name]
+
+
+#: What makes C-shaped functions, once somebody has called by symbol or the process ends.
+_made_by: "Callable[..., Callable[..., int]] | None" = None
+
+
+def _adapter() -> "Callable[..., Callable[..., int]]":
+    global _made_by  # noqa: PLW0603  # kept here: a finalizer at the interpreter's end can import nothing
+    if _made_by is None:
+        from nbxrt.binding.cshape import adapter
+
+        _made_by = adapter
+    return _made_by
 
 
 def _refusing(operation: str, error: errors.NbxrtError) -> "Callable[..., Any]":
@@ -312,18 +324,25 @@ _prepared = False
 
 
 def _prepare_for_the_end() -> None:
-    """Once something is open: what finalizers call is loaded, and a forked child gets locks that nobody holds."""
+    """Once something is open: what finalizers call is loaded before the end, and a forked child gets free locks."""
     global _prepared  # noqa: PLW0603
     if _prepared:
         return
     _prepared = True
+    import atexit
     import os as system
 
+    atexit.register(_load_for_finalizers)
+    if hasattr(system, "register_at_fork"):
+        system.register_at_fork(after_in_child=_after_fork)
+
+
+def _load_for_finalizers() -> None:
+    """Load what finalizers call, at the last moment at which importing is possible."""
     import nbxrt
 
     nbxrt.load_for_finalizers()
-    if hasattr(system, "register_at_fork"):
-        system.register_at_fork(after_in_child=_after_fork)
+    _adapter()
 
 
 def _after_fork() -> None:

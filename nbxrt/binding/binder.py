@@ -4,7 +4,7 @@ import ctypes
 import os
 
 from nbxrt import errors, locks
-from nbxrt.binding import generating, policies
+from nbxrt.binding import generating
 from nbxrt.binding.layout import as_tuple, member, structure
 from nbxrt.binding.library import Library, applies, open_library, said_range
 
@@ -60,7 +60,7 @@ class Binder:
             kept.renew_lock()
         for policy in self._policies.values():
             for part in vars(policy).values():
-                if isinstance(part, policies.Handles):
+                if hasattr(part, "renew_lock"):
                     part.renew_lock()
 
     # operations
@@ -219,6 +219,8 @@ class Binder:
         """The policy of that name, made once."""
         with self._lock:
             if name not in self._policies:
+                from nbxrt.binding import policies  # only for a backend that names one
+
                 self._policies[name] = policies.POLICIES[name](self)
             return self._policies[name]
 

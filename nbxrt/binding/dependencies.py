@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
     from nbxrt.binding.machine import Machine
 
+#: What belongs to the C library that runs this Python: were it damaged, nothing would run. They are not looked at:
+#: nearly every library needs them, and looking is on the way to the first call.
+_OF_THE_C_LIBRARY = frozenset(
+    ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1", "libutil.so.1", "ld-linux-x86-64.so.2",
+     "ld-linux-aarch64.so.1")
+)  # fmt: skip
 #: How far a chain of dependencies is followed.
 _DEEPEST = 8
 
@@ -23,7 +29,7 @@ def fault(path: str, machine: "Machine") -> str:
     What is not found at all is left to the loader, which knows places of its own.
     """
     loaded = {os.path.basename(each) for each, _address in loader.objects()} if machine.system == "linux" else set()
-    for name, between, found in _needed_by(path, machine, loaded):
+    for name, between, found in _needed_by(path, machine, loaded | _OF_THE_C_LIBRARY):
         if found and (why := examine.fault(found, machine)):
             chain = "".join(f"{each}, which needs " for each in between)
             return f"needs {chain}{name}: {found} {why}"
