@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nbxrt.errors import DeviceError as DeviceError
     from nbxrt.errors import DeviceIndexError as DeviceIndexError
     from nbxrt.errors import DriverError as DriverError
+    from nbxrt.errors import ExchangeError as ExchangeError
     from nbxrt.errors import LibraryBrokenError as LibraryBrokenError
     from nbxrt.errors import LibraryNotFoundError as LibraryNotFoundError
     from nbxrt.errors import NbxrtError as NbxrtError
@@ -47,6 +48,24 @@ if TYPE_CHECKING:
     from nbxrt.errors import SymbolNotFoundError as SymbolNotFoundError
     from nbxrt.errors import UntestedVersionError as UntestedVersionError
     from nbxrt.memory.allocator import DeviceAllocator as DeviceAllocator
+    from nbxrt.objects.array import DeviceArray as DeviceArray
+    from nbxrt.objects.buffer import Buffer as Buffer
+    from nbxrt.objects.creation import asarray as asarray
+    from nbxrt.objects.creation import empty as empty
+    from nbxrt.objects.creation import empty_like as empty_like
+    from nbxrt.objects.creation import from_numpy as from_numpy
+    from nbxrt.objects.creation import zeros as zeros
+    from nbxrt.objects.creation import zeros_like as zeros_like
+    from nbxrt.objects.device import Device as Device
+    from nbxrt.objects.device import current_device as current_device
+    from nbxrt.objects.device import devices as devices
+    from nbxrt.objects.dtypes import DType as DType
+    from nbxrt.objects.dtypes import dtype as dtype
+    from nbxrt.objects.event import Event as Event
+    from nbxrt.objects.exchange import from_dlpack as from_dlpack
+    from nbxrt.objects.graph import Graph as Graph
+    from nbxrt.objects.stream import Stream as Stream
+    from nbxrt.objects.stream import current_stream as current_stream
     from nbxrt.placement import DeviceChoice as DeviceChoice
     from nbxrt.placement import most_free_device as most_free_device
     from nbxrt.placement import most_free_device_report as most_free_device_report
@@ -85,6 +104,7 @@ _HOMES = {
         "DeviceError",
         "DeviceIndexError",
         "DriverError",
+        "ExchangeError",
         "LibraryBrokenError",
         "LibraryNotFoundError",
         "NbxrtError",
@@ -95,6 +115,15 @@ _HOMES = {
         "UntestedVersionError",
     ),
     "nbxrt.memory.allocator": ("DeviceAllocator",),
+    "nbxrt.objects.array": ("DeviceArray",),
+    "nbxrt.objects.buffer": ("Buffer",),
+    "nbxrt.objects.creation": ("asarray", "empty", "empty_like", "from_numpy", "zeros", "zeros_like"),
+    "nbxrt.objects.device": ("Device", "current_device", "devices"),
+    "nbxrt.objects.dtypes": ("DType", "dtype"),
+    "nbxrt.objects.event": ("Event",),
+    "nbxrt.objects.exchange": ("from_dlpack",),
+    "nbxrt.objects.graph": ("Graph",),
+    "nbxrt.objects.stream": ("Stream", "current_stream"),
     "nbxrt.placement": ("DeviceChoice", "most_free_device", "most_free_device_report"),
     "nbxrt.processlist": (
         "DeviceProcess",

@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_distrustful = os.environ.get("NBXRT_CHECK_DEVICE") == "1"
+#: Whether the runtime is asked for the current device each time.
+distrustful = os.environ.get("NBXRT_CHECK_DEVICE") == "1"
 
 
 def invalidate_current_device_cache() -> None:
@@ -56,13 +57,31 @@ def ensure_triton_device(index: int) -> None:
 
         in_force = gpu_runtime()
     cached = index.__class__ is int and getattr(in_force.current, "index", None) == index
-    if cached and (not _distrustful or in_force.get_device() == index):
+    if cached and (not distrustful or in_force.get_device() == index):
         return
-    in_force.set_device(index)
+    _switch(in_force, index)
+
+
+def make_current(of: "runtime.Runtime", index: int) -> None:
+    """Make a device of a runtime current for this thread, in Triton's driver too where the runtime is in force.
+
+    Raises: DeviceIndexError, DeviceError.
+    """
+    if not is_current(of, index):
+        _switch(of, index)
+
+
+def is_current(of: "runtime.Runtime", index: int) -> bool:
+    """Whether a device of a runtime is known to be current for this thread."""
+    return getattr(of.current, "index", None) == index and not (distrustful and of.get_device() != index)
+
+
+def _switch(of: "runtime.Runtime", index: int) -> None:
+    of.set_device(index)
     driver = _active_triton_driver()
-    if driver is not None:
+    if driver is not None and of is runtime.in_force():
         driver.set_current_device(index)
-    in_force.current.index = index
+    of.current.index = index
 
 
 def _is_usable(in_force: "runtime.Runtime") -> bool:

@@ -13,6 +13,7 @@ NbxrtError (RuntimeError)
 │   └── ArgumentValueError      (ValueError)
 │       ├── DeviceIndexError    (IndexError)
 │       └── PointerError        an address that is not of this account's memory
+├── ExchangeError               memory cannot be exchanged with another library in this way (BufferError)
 └── DeviceError                 a call failed: operation, symbol, code, name, text, device
     ├── NoDeviceError           there is no device to use (also a BackendNotFoundError)
     ├── DriverError             driver and runtime do not fit together, or the driver is not the real one
@@ -134,6 +135,12 @@ class PointerError(ArgumentValueError):
     """An address is not one that the account of memory gave out, or no longer."""
 
     reference = "pointer"
+
+
+class ExchangeError(NbxrtError, BufferError):
+    """Memory cannot be handed to another library, or taken from it, in the way that was asked for."""
+
+    reference = "exchange"
 
 
 class DeviceError(NbxrtError):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from nbxrt.binding.library import Library
     from nbxrt.memory.allocator import DeviceAllocator
+    from nbxrt.objects.state import State
     from nbxrt.operations import Operations
 else:
     Operations = object
@@ -49,6 +50,8 @@ class Runtime(Operations):
         self.current = self._binder.current
         #: The account of its memory, which nbxrt.memory makes at its first use.
         self.account: DeviceAllocator | None = None
+        #: What its objects share, which nbxrt.objects makes at its first use.
+        self.objects: State | None = None
 
     def _open(self) -> None:
         """Load the runtime library and see that every required operation can be bound.
@@ -351,6 +354,8 @@ def _after_fork() -> None:
     _lock = locks.RLock()
     for runtime in all_open():
         runtime._binder.renew_locks()  # noqa: SLF001
+        if runtime.objects is not None:
+            runtime.objects.renew_locks()
         runtime.current.index = None
 
 

@@ -1,0 +1,103 @@
+"""Array interfaces of NumPy's kind, a dictionary as an attribute: for memory of the host and, by data, of a vendor."""
+
+from nbxrt import errors
+from nbxrt.objects import layout
+from nbxrt.objects.device import Device, as_device
+from nbxrt.objects.dtypes import by_typestr
+from nbxrt.objects.memory import Memory
+from nbxrt.objects.stream import as_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from nbxrt.objects.array import DeviceArray
+    from nbxrt.runtime import Runtime
+
+#: The interface of memory of the host, and the version of both that is written.
+HOST = "__array_interface__"
+_VERSION = 3
+_VERSIONS = (0, 1, 2, 3)
+
+
+def attribute(array: "DeviceArray", name: str) -> "dict[str, Any]":
+    """The interface of that name, where the array has it. Raises: AttributeError where it has not."""
+    host = name == HOST and array.memory.on_host
+    device = name == array.runtime.description["interop"]["array_interface"] and array.kind != "pinned"
+    if not array.dtype.typestr or not (host or device):
+        raise AttributeError(f"{type(array).__name__!r} object has no attribute {name!r}")
+    array.memory.check()
+    contiguous = array.is_contiguous()
+    described = {
+        "shape": array.shape,
+        "typestr": array.dtype.typestr,
+        "data": (array.ptr, array.readonly),
+        "strides": None if contiguous else array.strides,
+        "version": _VERSION,
+    }
+    if device:
+        from nbxrt.objects.exchange import number_of
+        from nbxrt.objects.stream import current_stream_of
+
+        described["stream"] = number_of(current_stream_of(array.device))
+    return described
+
+
+def taken(value: "Any", name: str, interface: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
+    """A DeviceArray that shares the memory which an interface describes.
+
+    Raises: ExchangeError naming what is missing or not known.
+    """
+    from nbxrt.objects.array import DeviceArray
+
+    _refuse_unknown(name, interface)
+    kind = by_typestr(interface["typestr"])
+    shape = layout.shape_of(tuple(interface["shape"]))
+    strides = interface.get("strides")
+    strides = layout.strides_of(shape, kind.itemsize) if strides is None else tuple(map(int, strides))
+    address, readonly = interface["data"]
+    if not layout.size_of(shape):
+        address = 0
+    elif not address:
+        raise errors.ExchangeError(f"`{name}`: `data` has no address, and {shape} has elements")
+    memory_kind, device = _place(runtime, address)
+    first, last = layout.span_of(shape, strides, kind.itemsize)
+    ordered = as_stream(stream, device)
+    _wait(device, name, interface.get("stream"), ordered)
+    memory = Memory(
+        device, address + first if address else 0, last - first,
+        kind=memory_kind, stream=ordered, owner=(value, interface), readonly=bool(readonly),
+    )  # fmt: skip
+    return DeviceArray(memory, address, shape, strides, kind)
+
+
+def _refuse_unknown(name: str, interface: "Mapping[str, Any]") -> None:
+    missing = [key for key in ("shape", "typestr", "data", "version") if key not in interface]
+    if missing:
+        raise errors.ExchangeError(f"`{name}` has no {', '.join(f'`{key}`' for key in missing)}", value=missing)
+    if interface["version"] not in _VERSIONS:
+        raise errors.ExchangeError(
+            f"`{name}`: `version` is {interface['version']!r}, and {_VERSION} is the last one known"
+        )
+    if interface.get("mask") is not None:
+        raise errors.ExchangeError(f"`{name}` has a `mask`, and an array here has none")
+
+
+def _place(runtime: "Runtime", address: int) -> "tuple[str, Device]":
+    """Kind of memory and device of an address, where the backend can tell; else memory of the current device."""
+    if not address or not runtime.supports("pointer_attributes"):
+        return "device", as_device(None, runtime)
+    word, index, _device, _host = runtime.pointer_attributes(address)
+    kinds = {"device": "device", "managed": "managed", "host": "pinned"}
+    if word not in kinds:
+        raise errors.ExchangeError(f"{address:#x} is {word} memory, and no memory of {runtime.title}", value=address)
+    return kinds[word], as_device(max(index, 0), runtime)
+
+
+def _wait(device: Device, name: str, number: "Any", ordered: "Any") -> None:
+    """Let the stream wait for the producer's; None means that nothing has to be waited for."""
+    from nbxrt.objects.exchange import order, stream_by_number
+
+    if number is not None:
+        order(stream_by_number(device, number, f"`{name}`: `stream`"), ordered)

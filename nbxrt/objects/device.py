@@ -1,0 +1,302 @@
+"""Devices: what they are, what is made on them, and which one is current for the calling thread."""
+
+from nbxrt import errors, locks
+from nbxrt.binding.arguments import device as ordinal
+from nbxrt.device import distrustful, is_current, make_current
+from nbxrt.objects.state import refuse_stranger, runtime_in_force, state_of, wrong_type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    from typing_extensions import Self
+
+    from nbxrt.objects.buffer import Buffer
+    from nbxrt.objects.event import Event
+    from nbxrt.objects.stream import Stream
+    from nbxrt.runtime import Runtime
+
+    R = TypeVar("R")
+
+
+class Device:
+    """One device of a runtime; `Device(0) is Device(0)`. Without an index it is the calling thread's current one.
+
+    As a context manager it is the thread's current device inside the block, and what was current before comes back
+    after it. Safe to use from several threads and nested.
+    Raises: DeviceIndexError naming index and count, ArgumentTypeError; NoDeviceError; BackendNotFoundError.
+    """
+
+    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "runtime")
+
+    runtime: "Runtime"
+    _device_idx: int
+    _current: "Any"
+    _default: "Any"
+
+    def __new__(cls, index: "Any" = None, *, runtime: "Runtime | None" = None) -> "Device":  # noqa: PYI034  # one object each
+        runtime = runtime or runtime_in_force()
+        if index is None:
+            index = current_index(runtime)
+        elif isinstance(index, Device):
+            refuse_stranger(repr(index), index.runtime, runtime)
+            return index
+        known = state_of(runtime).devices.get(index) if index.__class__ is int else None
+        return known if known is not None else _made(cls, runtime, index)
+
+    @property
+    def index(self) -> int:
+        """Its ordinal among the visible devices, from 0."""
+        return self._device_idx
+
+    def __index__(self) -> int:
+        return self._device_idx
+
+    def __repr__(self) -> str:
+        return f"<nbxrt.Device {self}>"
+
+    def __str__(self) -> str:
+        return f"{self.runtime.name}:{self._device_idx}"
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return Device, (self._device_idx,)
+
+    # what it is
+
+    @property
+    def name(self) -> str:
+        """The vendor's name of it. Raises: CapabilityError, DeviceError."""
+        return self.runtime.device_name(self._device_idx)
+
+    @property
+    def uuid(self) -> str:
+        """What identifies it everywhere, as 8-4-4-4-12 hexadecimal digits. Raises: CapabilityError, DeviceError."""
+        digits = self.runtime.device_uuid(self._device_idx).hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    @property
+    def pci_bus_id(self) -> str:
+        """Where it sits on PCI, as domain:bus:device.function. Raises: CapabilityError, DeviceError."""
+        return self.runtime.pci_bus_id(self._device_idx)
+
+    @property
+    def attributes(self) -> "dict[str, int]":
+        """Its facts by the contract's words, those that the backend's file names; empty where it names none."""
+        numbers = self.runtime.description["enums"].get("device_attribute", ())
+        words = [*numbers[0][2]] if numbers and self.runtime.supports("device_attribute") else []
+        ask: Any = self.runtime.device_attribute
+        return {word: ask(word, self._device_idx) for word in words}
+
+    @property
+    def compute_capability(self) -> "tuple[int, int]":
+        """Major and minor number. Raises: CapabilityError, DeviceError."""
+        ask = self.runtime.device_attribute
+        return ask("compute_capability_major", self._device_idx), ask("compute_capability_minor", self._device_idx)
+
+    @property
+    def memory_info(self) -> "tuple[int, int]":
+        """Free and total memory in bytes; asking makes the device's context. Raises: CapabilityError, DeviceError."""
+        return self.on(self.runtime.mem_get_info)
+
+    def supports(self, operation: str) -> bool:
+        """Whether the device offers an operation of the contract. Raises: ArgumentValueError for another name."""
+        return self.runtime.supports(operation, self._device_idx)
+
+    # what is made on it
+
+    @property
+    def default_stream(self) -> "Stream":
+        """Its default stream, whose handle is 0."""
+        if self._default is None:
+            from nbxrt.objects.stream import Stream
+
+            self._default = Stream.from_handle(0, self)
+        stream: Stream = self._default
+        return stream
+
+    def create_stream(self, *, non_blocking: bool = False, priority: "int | None" = None) -> "Stream":
+        """A new stream; see `Stream`."""
+        from nbxrt.objects.stream import Stream
+
+        return Stream(self, non_blocking=non_blocking, priority=priority)
+
+    def create_event(self, *, timing: bool = True, blocking: bool = False, interprocess: bool = False) -> "Event":
+        """A new event; see `Event`."""
+        from nbxrt.objects.event import Event
+
+        return Event(self, timing=timing, blocking=blocking, interprocess=interprocess)
+
+    def allocate(self, nbytes: int, *, stream: "Any" = None, kind: str = "device") -> "Buffer":
+        """New memory, for use on the stream; see `Buffer`."""
+        from nbxrt.objects.buffer import Buffer
+
+        return Buffer(nbytes, self, stream=stream, kind=kind)
+
+    # what it does
+
+    def sync(self) -> None:
+        """Wait until all its work has finished. Raises: DeviceError."""
+        self.on(self.runtime.sync)
+        state_of(self.runtime).keeper.drop_passed()
+
+    def set_current(self) -> None:
+        """Make it the calling thread's current device, for an active driver of Triton too. Raises: DeviceError."""
+        make_current(self.runtime, self._device_idx)
+
+    def can_access(self, other: "Any") -> bool:
+        """Whether it can access the memory of another device; see `enable_peer_access`."""
+        from nbxrt.objects import peer
+
+        return peer.can_access(self, other)
+
+    def enable_peer_access(self, other: "Any") -> None:
+        """Let it access the memory of another device, in this direction only; enabled already is success.
+
+        Raises: CapabilityError; DeviceError naming the pair, where the devices cannot.
+        """
+        from nbxrt.objects import peer
+
+        peer.enable(self, other)
+
+    def copy_path(self, other: "Any") -> str:
+        """How memory is copied from it to another device: `same device`, `peer`, or `staged` through the host."""
+        from nbxrt.objects import peer
+
+        return peer.path(self, other)
+
+    def on(self, function: "Callable[..., R]", *arguments: "Any") -> "R":
+        """Call a function while this device is the current one; the thread's current device stays what it is.
+
+        No other device gets a context by it: where the calling thread never chose a device, putting it back by a call
+        would make one on the device that it found (CUDA since 12), so the function is called in a thread of its own.
+        """
+        of = self.runtime
+        if is_current(of, self._device_idx):
+            return function(*arguments)
+        found = of.get_device()
+        if found == self._device_idx:
+            return function(*arguments)
+        if not hasattr(of.current, "index"):
+            return _in_a_thread(self, function, arguments)
+        return _put_back(self, found, function, arguments)
+
+    def __enter__(self) -> "Self":
+        current = self._current
+        try:
+            found = current.index
+            current.entered.append(found)
+        except AttributeError:
+            found = _first_entry(current)
+        if found != self._device_idx or distrustful:
+            _enter(self, current, found)
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        found = self._current.entered.pop()
+        if self._current.index != found:
+            make_current(self.runtime, found)
+
+
+def devices(runtime: "Runtime | None" = None) -> "tuple[Device, ...]":
+    """The devices of the runtime in force. Raises: BackendNotFoundError."""
+    runtime = runtime or runtime_in_force()
+    return tuple(Device(index, runtime=runtime) for index in range(runtime.device_count()))
+
+
+def current_device() -> Device:
+    """The calling thread's current device in the runtime in force. Raises: BackendNotFoundError; NoDeviceError."""
+    return Device(None)
+
+
+def current_index(runtime: "Runtime") -> int:
+    """The calling thread's current device, as the cache or else the runtime knows it."""
+    index: int | None = getattr(runtime.current, "index", None)
+    return runtime.get_device() if index is None or not is_current(runtime, index) else index
+
+
+def as_device(device: "Any", runtime: "Runtime | None" = None) -> Device:
+    """The device that a caller means: a Device, an index, or None for the current one.
+
+    Raises: as `Device`.
+    """
+    if device.__class__ is Device and runtime is None:
+        return device
+    return Device(device, runtime=runtime)
+
+
+def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
+    """The one object of a device, made at its first use; the index is checked."""
+    try:
+        index = ordinal(runtime.device_count)(index)
+    except errors.DeviceIndexError as error:
+        raise errors.DeviceIndexError(f"`Device`: the index {error.message}", count=error.count, value=index) from None  # type: ignore[attr-defined]
+    except errors.ArgumentError:
+        raise wrong_type("`Device`", "an index or a Device", index) from None
+    if not runtime.device_count():
+        raise runtime.why_no_device() or errors.NoDeviceError(f"{runtime.title} has no device here: it counts 0")
+    state = state_of(runtime)
+    with state.lock:
+        if index not in state.devices:
+            device: Device = object.__new__(cls)
+            device.runtime, device._device_idx = runtime, index  # noqa: SLF001
+            device._current, device._default = runtime.current, None  # noqa: SLF001
+            state.devices[index] = device
+        return state.devices[index]
+
+
+def _first_entry(current: "Any") -> "int | None":
+    """The thread's first entry: it has no stack yet, or no device that is known."""
+    current.entered = getattr(current, "entered", [])
+    found: int | None = getattr(current, "index", None)
+    current.entered.append(found)
+    return found
+
+
+def _enter(device: Device, current: "Any", found: "int | None") -> None:
+    """Make a device current; what was current before is asked where it is not known, so that it can come back."""
+    try:
+        if found is None or distrustful:
+            current.entered[-1] = device.runtime.get_device()
+        make_current(device.runtime, device._device_idx)  # noqa: SLF001
+    except BaseException:
+        current.entered.pop()
+        raise
+
+
+def _put_back(device: Device, found: int, function: "Callable[..., R]", arguments: "tuple[Any, ...]") -> "R":
+    of, cached = device.runtime, device.runtime.current.index
+    of.set_device(device._device_idx)  # noqa: SLF001
+    try:
+        return function(*arguments)
+    finally:
+        of.set_device(found)
+        of.current.index = cached
+
+
+def _in_a_thread(device: Device, function: "Callable[..., R]", arguments: "tuple[Any, ...]") -> "R":
+    """Call a function in a thread of its own on the device; its answer, or its error raised here."""
+    from _thread import start_new_thread
+
+    done = locks.Lock()
+    done.acquire()
+    answers: list[Any] = []
+
+    def work() -> None:
+        try:
+            device.runtime.set_device(device._device_idx)  # noqa: SLF001
+            answers.append((True, function(*arguments)))
+        except BaseException as error:  # noqa: BLE001  # raised again where it belongs
+            answers.append((False, error))
+        finally:
+            done.release()
+
+    start_new_thread(work, ())
+    done.acquire()
+    worked, answer = answers.pop()
+    if not worked:
+        raise answer
+    return answer  # type: ignore[no-any-return]

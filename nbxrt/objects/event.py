@@ -1,0 +1,145 @@
+"""Events: points in a stream that can be waited for, asked for and timed."""
+
+import os
+
+from nbxrt import errors
+from nbxrt.objects.device import Device, as_device
+from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.state import state_of, wrong_type
+from nbxrt.objects.stream import Stream, as_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from nbxrt.runtime import Runtime
+
+
+class Event:
+    """A point in a stream. `end - start` is the time between two in milliseconds.
+
+    `timing`: it records its time. `blocking`: who waits for it sleeps instead of spinning. `interprocess`: other
+    processes may open it, for which it must be without timing. `handle` is the vendor's, None once closed.
+    As a context manager it is closed after the block. Safe to use from several threads.
+    Raises: CapabilityError, DeviceError; as `Device`.
+    """
+
+    __slots__ = (
+        "__weakref__", "_device_idx", "_process", "_record", "device", "handle", "is_recorded", "runtime", "timing",
+    )  # fmt: skip
+
+    device: Device
+    handle: int
+    is_recorded: bool
+
+    def __init__(
+        self, device: "Any" = None, *, timing: bool = True, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        if interprocess and timing:
+            raise errors.ArgumentValueError(
+                "an event for other processes cannot record its time", hint="`timing=False`", parameter="timing"
+            )
+        device = as_device(device)
+        self._stand_for(device, device.on(_created, device.runtime, timing, blocking, interprocess), timing)
+
+    def _stand_for(self, device: Device, handle: int, timing: bool) -> None:
+        self.device, self.runtime, self._device_idx = device, device.runtime, device.index
+        self.handle, self.timing, self.is_recorded = handle, timing, False
+        self._record = device.runtime.event_record
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.handle is None else "recorded" if self.is_recorded else "never recorded"
+        return f"<nbxrt.Event of {self.device}, {state}>"
+
+    def record(self, stream: "Any" = None) -> None:
+        """It stands for the work that is in the stream now, the thread's current one when left out.
+
+        Raises: DeviceError; ArgumentTypeError; ArgumentValueError for a stream of another device, or a closed one.
+        """
+        if stream.__class__ is not Stream:
+            stream = as_stream(stream, self.device)
+        if stream.device is not self.device:
+            raise self._misuse(f"and {stream!r} is of another", "record it in a stream of its own device")
+        try:
+            if stream.handle > 2:
+                self._record(self.handle, stream.handle)
+            else:
+                stream.call(self._record, self.handle, stream.handle)
+        except (TypeError, errors.ArgumentTypeError):
+            self.usable_handle()
+            stream.check()
+            raise
+        self.is_recorded = True
+
+    def sync(self) -> None:
+        """Wait until the work before it has finished. Raises: DeviceError; ArgumentValueError when it is closed."""
+        self.runtime.event_sync(self.usable_handle())
+        state_of(self.runtime).keeper.drop_passed()
+
+    def query(self) -> bool:
+        """Whether the work before it has finished; never recorded counts as finished. Raises: as `sync`."""
+        return self.runtime.event_query(self.usable_handle())
+
+    def __sub__(self, start: "Event") -> float:
+        """The time from `start` to this event, in milliseconds.
+
+        Raises: ArgumentTypeError; ArgumentValueError for an event never recorded, without timing, closed, of another
+        device, or whose work has not finished; DeviceError.
+        """
+        if not isinstance(start, Event):
+            raise wrong_type("the time between events", "two events", start)
+        for event, which in ((start, "start"), (self, "end")):
+            event.usable_handle()
+            if not event.timing:
+                raise event._misuse(f"the {which} was made without timing", "`timing=True`")
+            if not event.is_recorded:
+                raise event._misuse(f"the {which} was never recorded", "`event.record(stream)` first")
+        if start.device is not self.device:
+            raise self._misuse(f"and the start is of {start.device}", "times of two devices cannot be compared")
+        try:
+            return self.runtime.event_elapsed(start.handle, self.handle)
+        except errors.DeviceError as error:
+            if error.kind != "not_ready":
+                raise
+            raise self._misuse("the work before it has not finished", "`end.sync()` first") from None
+
+    def close(self) -> None:
+        """Destroy it; work that waits for it goes on as it would. Closing it again does nothing."""
+        handle, self.handle = self.handle, None  # type: ignore[assignment]
+        if handle is not None:
+            self.runtime.event_destroy(handle)
+
+    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+        try:
+            if not _is_over() and self._process == _pid():
+                self.close()
+        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
+            pass
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        self.close()
+
+    def usable_handle(self) -> int:
+        """The vendor's handle. Raises: ArgumentValueError when the event is closed."""
+        if self.handle is None:
+            raise errors.ArgumentValueError(f"the event of {self.device} is closed", value=self)
+        return self.handle
+
+    def _misuse(self, said: str, hint: str) -> errors.ArgumentValueError:
+        return errors.ArgumentValueError(f"the event is of {self.device}, {said}", hint=hint, value=self)
+
+
+def _created(runtime: "Runtime", timing: bool, blocking: bool, interprocess: bool) -> int:
+    if timing and not blocking and not interprocess:
+        return runtime.event_create()
+    return runtime.event_create_flags(timing, blocking, interprocess)

@@ -1,0 +1,169 @@
+"""Graphs: work captured from a stream once and launched many times."""
+
+import os
+
+from nbxrt import errors
+from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.state import refuse_stranger, state_of, wrong_type
+from nbxrt.objects.stream import Stream, as_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any
+
+    from nbxrt.objects.device import Device
+    from nbxrt.objects.state import State
+    from nbxrt.runtime import Runtime
+
+
+class Graph:
+    """Work that was captured from a stream. `with stream.capture() as graph:` makes one.
+
+    What its work uses lives as long as the graph: both sides of copies and fills that were captured, memory that was
+    given back during the capture, and what `keep` is told.
+    Raises where the backend has no graphs: CapabilityError quoting its file.
+    """
+
+    __slots__ = ("__weakref__", "_executable", "_given", "_graph", "_kept", "_process", "device", "runtime")
+
+    def __init__(self, device: "Device") -> None:
+        self.device, self.runtime = device, device.runtime
+        self._graph = self._executable = 0
+        self._kept: list[Any] = []
+        self._given: list[tuple[Callable[[int], Any], int]] = []
+        self._process = os.getpid()
+        # bound now: nothing may have to be made on a finalizer's path
+        for release in ("graph_destroy", "graph_exec_destroy"):
+            getattr(self.runtime, release)
+
+    def __repr__(self) -> str:
+        state = "executable" if self._executable else "captured" if self._graph else "empty"
+        return f"<nbxrt.Graph of {self.device}, {state}>"
+
+    @property
+    def handle(self) -> int:
+        """The vendor's handle of the captured graph; 0 while there is none."""
+        return self._graph
+
+    def keep(self, *owners: "Any") -> None:
+        """Keep objects as long as the graph: what its kernels use."""
+        self._kept += owners
+
+    def instantiate(self) -> "Graph":
+        """Make it executable, once; `launch` does so where it was not done. Raises: ArgumentValueError, DeviceError."""
+        if not self._executable:
+            self._executable = self.device.on(self.runtime.graph_instantiate, self._captured())
+        return self
+
+    def launch(self, stream: "Any" = None) -> None:
+        """Run it, ordered on the stream, the thread's current one when left out.
+
+        Raises: ArgumentValueError, DeviceError.
+        """
+        if stream.__class__ is not Stream:
+            stream = as_stream(stream, self.device)
+        if not self._executable:
+            self.instantiate()
+        stream.check()
+        stream.call(self.runtime.graph_launch, self._executable, stream.handle)
+
+    def update(self, other: "Graph") -> bool:
+        """Take the parameters of another graph of the same shape; False, and nothing changed, where the shapes differ.
+
+        It then keeps what the other keeps as well. Raises: ArgumentTypeError, ArgumentValueError, DeviceError.
+        """
+        if not isinstance(other, Graph):
+            raise wrong_type("`update`", "a Graph", other)
+        refuse_stranger(repr(other), other.runtime, self.runtime)
+        self.instantiate()
+        updated = self.device.on(self.runtime.graph_exec_update, self._executable, other._captured())  # noqa: SLF001
+        if updated:
+            self._kept.append(other)
+        return updated
+
+    def close(self) -> None:
+        """Release it and what it kept; its launches must have finished. Closing it again does nothing."""
+        executable, graph, self._executable, self._graph = self._executable, self._graph, 0, 0
+        given, self._given, self._kept = self._given, [], []
+        if executable:
+            self.runtime.graph_exec_destroy(executable)
+        if graph:
+            self.runtime.graph_destroy(graph)
+        for release, address in given:
+            release(address)
+
+    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+        try:
+            if not _is_over() and self._process == _pid():
+                self.close()
+        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer
+            pass
+
+    # for the other objects
+
+    def take_over(self, release: "Callable[[int], Any] | None", address: int, owner: "Any") -> None:
+        """Give memory back with the graph instead of now."""
+        if release is not None and address:
+            self._given.append((release, address))
+        if owner is not None:
+            self._kept.append(owner)
+
+    def captured(self, handle: int) -> None:
+        """Take the handle of what was captured."""
+        self._graph = handle
+
+    def _captured(self) -> int:
+        if not self._graph:
+            raise errors.ArgumentValueError(f"{self!r}: nothing is captured in it, or it is closed", value=self)
+        return self._graph
+
+
+class Capture:
+    """A capture of a stream, as a context manager that gives the graph. An error inside ends it and is raised."""
+
+    __slots__ = ("_graph", "_mode", "_stream")
+
+    def __init__(self, stream: Stream, mode: str) -> None:
+        stream.check()
+        if not stream.handle:
+            raise errors.ArgumentValueError(
+                "the default stream cannot be captured",
+                hint="`device.create_stream()` makes one that can",
+                value=stream,
+            )
+        self._stream, self._mode = stream, mode
+        self._graph = Graph(stream.device)
+
+    def __enter__(self) -> Graph:
+        runtime: Any = self._stream.runtime
+        self._stream.call(runtime.stream_begin_capture, self._stream.handle, self._mode)
+        state_of(runtime).captures.append(self._graph)
+        return self._graph
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        runtime = self._stream.runtime
+        state_of(runtime).captures.remove(self._graph)
+        try:
+            handle = self._stream.call(runtime.stream_end_capture, self._stream.handle)
+        except errors.DeviceError:
+            if error is None:
+                raise
+            return  # what ended the capture is the error that is on its way
+        if error is None:
+            self._graph.captured(handle)
+        else:
+            runtime.graph_destroy(handle)
+
+
+def keep_if_captured(state: "State", stream: Stream, owners: "tuple[Any, ...]") -> bool:
+    """Let the graphs that are being captured keep what a copy uses, if the copy was captured; whether it was."""
+    runtime: Runtime = stream.runtime
+    if not stream.call(runtime.stream_is_capturing, stream.handle):
+        return False
+    for graph in list(state.captures):
+        graph.keep(*owners)
+    return True

@@ -1,0 +1,106 @@
+"""Owners of memory that a stream still reads or writes, each kept until the stream has passed its use."""
+
+import sys
+
+from nbxrt import errors, locks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.objects.stream import Stream
+    from nbxrt.runtime import Runtime
+
+
+class Keeper:
+    """Owners by the stream that uses them, each behind an event. Its lock guards the queues and the spare events.
+
+    Passed owners are dropped at the next use, and whenever a stream or an event is waited for. They are dropped outside
+    the lock: dropping one may run any finalizer.
+    """
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
+        self._lock = locks.RLock()  # a finalizer may run inside the lock and come here again
+        self._queues: dict[tuple[int, int], list[tuple[int, Any]]] = {}
+        self._spare: dict[int, list[int]] = {}
+
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked; what the parent's streams use is left to the parent."""
+        self._lock = locks.RLock()
+        self._queues, self._spare = {}, {}
+
+    def keep(self, owner: "Any", stream: "Stream") -> None:
+        """Keep an owner until the stream has passed what was given to it so far. Raises: DeviceError."""
+        event = self._event(stream)
+        stream.call(self._runtime.event_record, event, stream.handle)
+        with self._lock:
+            self._queues.setdefault(stream.key, []).append((event, owner))
+        self.drop_passed()
+
+    def drop_passed(self) -> None:
+        """Drop the owners whose streams have passed them."""
+        if not self._queues:
+            return
+        query = self._runtime.event_query if self._runtime.supports("event_query") else _never
+        dropped = []
+        with self._lock:
+            for key, queue in list(self._queues.items()):
+                dropped += self._drop(key, queue, query)
+        del dropped
+
+    def waited_for(self, stream: "Stream") -> None:
+        """Drop what the stream used, after it was waited for."""
+        if not self._queues:
+            return
+        with self._lock:
+            queue = self._queues.pop(stream.key, [])
+            self._spare.setdefault(stream.key[0], []).extend(event for event, _owner in queue)
+        del queue
+
+    def __len__(self) -> int:
+        """How many owners are kept."""
+        return sum(map(len, list(self._queues.values())))
+
+    def _drop(self, key: "tuple[int, int]", queue: "list[Any]", query: "Callable[[int], bool]") -> "list[Any]":
+        passed = 0
+        while passed < len(queue) and _has_passed(query, queue[passed][0]):
+            passed += 1
+        dropped = queue[:passed]
+        del queue[:passed]
+        self._spare.setdefault(key[0], []).extend(event for event, _owner in dropped)
+        if not queue:
+            self._queues.pop(key, None)
+        return dropped
+
+    def _event(self, stream: "Stream") -> int:
+        """A spare event of the stream's device, or a new one without timing where the backend has such."""
+        with self._lock:
+            spare = self._spare.get(stream.key[0])
+            if spare:
+                return spare.pop()
+        return stream.device.on(_plain_event, self._runtime)
+
+
+def _plain_event(runtime: "Runtime") -> int:
+    if runtime.supports("event_create_flags"):
+        return runtime.event_create_flags(timing=False)
+    return runtime.event_create()
+
+
+def _never(_event: int) -> bool:
+    return False
+
+
+def _has_passed(query: "Callable[[int], bool]", event: int) -> bool:
+    """Whether an event has passed; after an error of the device nothing that it used is used any more."""
+    try:
+        return query(event)
+    except errors.DeviceError:
+        return True
+
+
+def is_finalizing(_is: "Callable[[], bool]" = sys.is_finalizing) -> bool:
+    """Whether the interpreter is going away: then finalizers leave everything to the operating system."""
+    return _is()

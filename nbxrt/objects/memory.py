@@ -1,0 +1,107 @@
+"""One piece of memory of a device, of the host or of both: who owns it, and how it is given back."""
+
+import os
+
+from nbxrt import errors
+from nbxrt.memory.allocator import account_of
+from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.state import state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.objects.device import Device
+    from nbxrt.objects.stream import Stream
+
+#: Kinds of memory, and whether the host reaches them by their address.
+KINDS = {"device": False, "pinned": True, "managed": True}
+
+
+class Memory:
+    """One piece of memory, owned (it is given back with this object) or borrowed (`owner` is kept alive).
+
+    `address` is 0 for no bytes. `is_open` is false once it was given back; what shares it must not use it then.
+    """
+
+    __slots__ = (
+        "_process",
+        "_release",
+        "address",
+        "device",
+        "is_open",
+        "kind",
+        "nbytes",
+        "owner",
+        "readonly",
+        "stream",
+    )
+
+    def __init__(
+        self, device: "Device", address: int, nbytes: int, *, kind: str = "device", stream: "Stream | None" = None,
+        owner: "Any" = None, release: "Callable[[int], Any] | None" = None, readonly: bool = False,
+    ) -> None:  # fmt: skip
+        self.device, self.address, self.nbytes, self.kind, self.stream = device, address, nbytes, kind, stream
+        self.owner, self.readonly, self._release, self.is_open = owner, readonly, release, True
+        self._process = os.getpid()
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the host reaches it by its address: pinned and managed memory, and all of a processor's."""
+        return KINDS[self.kind] or self.device.runtime.kind == "cpu"
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether it is given back with this object."""
+        return self._release is not None
+
+    def check(self) -> None:
+        """Refuse to use memory that was given back. Raises: ArgumentValueError."""
+        if not self.is_open:
+            raise errors.ArgumentValueError(f"the {self.kind} memory of {self.device} is closed", value=self)
+
+    def close(self) -> None:
+        """Give it back, once; while a graph is captured, with that graph, which may use it."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        owner, self.owner, release, self._release = self.owner, None, self._release, None
+        captures = state_of(self.device.runtime).captures
+        if captures:
+            captures[-1].take_over(release, self.address, owner)
+        elif release is not None and self.address:
+            release(self.address)
+
+    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+        try:
+            if self._release is not None and not _is_over() and self._process == _pid():
+                self.close()
+        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
+            pass
+
+    def used_on(self, stream: "Stream") -> None:
+        """Work of a stream uses it now: it is not given to others before that has finished."""
+        is_other = self.stream is not stream and (self.stream is None or self.stream.key != stream.key)
+        if is_other and self._release is not None and self.kind == "device" and self.address:
+            account_of(self.device.runtime).record_use(self.address, stream.handle)
+
+
+def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Memory:
+    """New memory of a kind. Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError."""
+    if kind not in KINDS:
+        close = errors.nearest(str(kind), list(KINDS))
+        hint = f"did you mean `{close}`?" if close else ""
+        raise errors.ArgumentValueError(f"`kind` is one of {', '.join(KINDS)}, not {kind!r}", hint=hint, value=kind)
+    account = account_of(device.runtime)
+    release: Callable[[int], Any]
+    if kind == "device":
+        address = device.on(account.malloc, nbytes, device.index, stream.handle)
+        release = account.free
+    elif kind == "pinned":
+        address = device.on(account.malloc_host, nbytes)
+        release = account.free_host
+    else:
+        address = device.on(device.runtime.malloc_managed, nbytes)
+        release = device.runtime.free
+    return Memory(device, address, nbytes, kind=kind, stream=stream, release=release)

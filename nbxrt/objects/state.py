@@ -1,0 +1,86 @@
+"""What the objects of one runtime share: its devices, memory in use by streams, peers, captures, opened handles."""
+
+from nbxrt import errors, locks
+from nbxrt.objects.keeping import Keeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nbxrt.objects.device import Device
+    from nbxrt.objects.graph import Graph
+    from nbxrt.runtime import Runtime
+
+_making = locks.Lock()
+
+
+class State:
+    """What the objects of one runtime share. Its lock guards the collections, and is never held during a call."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self.lock = locks.Lock()
+        self.keeper = Keeper(runtime)
+        #: Devices by index: one object each.
+        self.devices: dict[int, Device] = {}
+        #: Ordered pairs (device, peer) whose access was enabled here.
+        self.peers: set[tuple[int, int]] = set()
+        #: Graphs that are being captured now.
+        self.captures: list[Graph] = []
+        #: Memory of other processes by handle: its address and how many buffers use it.
+        self.opened: dict[bytes, list[int]] = {}
+
+    def renew_locks(self) -> None:
+        """Make every lock anew, in a process that was forked."""
+        self.lock = locks.Lock()
+        self.keeper.renew_lock()
+
+
+def state_of(runtime: "Runtime") -> State:
+    """What the objects of a runtime share, made once."""
+    state = runtime.objects
+    if state is None:
+        with _making:
+            state = runtime.objects = runtime.objects or State(runtime)
+    return state
+
+
+def runtime_in_force() -> "Runtime":
+    """The runtime that new objects are made with: the one in force, or that of the GPU that is here.
+
+    Raises: BackendNotFoundError; LibraryNotFoundError, LibraryBrokenError.
+    """
+    from nbxrt import runtime
+
+    in_force = runtime.in_force()
+    if in_force is None:
+        from nbxrt.detection import gpu_runtime
+
+        in_force = gpu_runtime()
+    return in_force
+
+
+def refuse_stranger(what: str, found: "Runtime", wanted: "Runtime") -> None:
+    """Refuse an object of another runtime. Raises: ArgumentValueError naming both backends."""
+    if found is not wanted:
+        raise errors.ArgumentValueError(f"{what} is of {found!r}, and {wanted!r} is at work here", value=found.name)
+
+
+def wrong_type(function: str, wanted: str, given: "Any", hint: str = "") -> errors.ArgumentTypeError:
+    """The error for an argument of a type that a function does not take."""
+    said = repr(given)
+    shown = said if len(said) <= 60 else said[:57] + "…"
+    return errors.ArgumentTypeError(
+        f"{function} takes {wanted}, not {type(given).__name__} {shown}", hint=hint, operation=function, value=given
+    )
+
+
+def integer(function: str, wanted: str, given: "Any", hint: str = "") -> int:
+    """An int of anything with `__index__`, bool excepted. Raises: ArgumentTypeError."""
+    if given.__class__ is int:
+        return given  # type: ignore[no-any-return,unused-ignore]
+    try:
+        if not isinstance(given, bool):
+            return int(given.__index__())
+    except (AttributeError, TypeError):
+        pass
+    raise wrong_type(function, wanted, given, hint)

@@ -1,0 +1,253 @@
+"""Streams: work runs in them in order. Which one is current for the calling thread; streams of other libraries."""
+
+import os
+
+from nbxrt import errors
+from nbxrt.device import is_current
+from nbxrt.objects.device import Device, as_device, current_index
+from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.state import integer, refuse_stranger, runtime_in_force, state_of, wrong_type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    from typing_extensions import Self
+
+    from nbxrt.objects.event import Event
+    from nbxrt.objects.graph import Capture
+    from nbxrt.runtime import Runtime
+
+    R = TypeVar("R")
+
+#: Handles up to this one are no streams of one device: each stands for a default stream of the current device.
+_FLOATING = 2
+
+
+class Stream:
+    """A stream of a device, made here and destroyed with this object.
+
+    `non_blocking` ones do not wait for the default stream. `priority`: lower numbers go first; what the device does not
+    have is rounded by the vendor. As a context manager the device is the thread's current one and the stream is the one
+    that work without `stream=` is given to; it is not closed after the block.
+    `handle` is the vendor's, None once closed. Safe to use from several threads.
+    Raises: CapabilityError, DeviceError; as `Device`.
+    """
+
+    __slots__ = ("__weakref__", "_device_idx", "_owner", "_process", "device", "handle", "key", "runtime")
+
+    handle: int
+
+    def __init__(self, device: "Any" = None, *, non_blocking: bool = False, priority: "int | None" = None) -> None:
+        device = as_device(device)
+        self._stand_for(device, device.on(_created, device.runtime, non_blocking, priority), None)
+        self._process = os.getpid()
+
+    @classmethod
+    def from_handle(cls, handle: int, device: "Any" = None, *, owner: "Any" = None) -> "Stream":
+        """A stream of another library, by the vendor's handle, an integer; 0 is the device's default stream.
+
+        It is never destroyed here; `owner` is kept as long as it is used.
+        Raises: ArgumentTypeError; as `Device`.
+        """
+        handle = integer("`Stream.from_handle`", "a handle, an integer", handle, "`Stream.wrap` takes objects")
+        stream = cls.__new__(cls)
+        stream._stand_for(as_device(device), handle, owner)  # noqa: SLF001
+        return stream
+
+    @classmethod
+    def wrap(cls, stream: "Any", device: "Any" = None) -> "Stream":
+        """The stream that an object stands for: a Stream itself, or what has the backend's protocol of streams.
+
+        Raises: ArgumentTypeError; ArgumentValueError for a Stream that is closed or of another backend.
+        """
+        if isinstance(stream, Stream):
+            stream.check()
+            return stream
+        device = as_device(device)
+        protocol = device.runtime.description["interop"]["stream_protocol"]
+        method = getattr(stream, protocol, None) if protocol else None
+        if method is None:
+            others = f" or what has `{protocol}`" if protocol else ""
+            raise wrong_type("`stream`", f"a Stream{others}", stream, "`Stream.from_handle` takes a vendor's handle")
+        return cls.from_handle(_handle_by_protocol(protocol, method), device, owner=stream)
+
+    def _stand_for(self, device: Device, handle: int, owner: "Any") -> None:
+        self.device, self.runtime, self._device_idx = device, device.runtime, device.index
+        self.handle, self._owner, self._process = handle, owner, 0
+        #: What tells it from other streams: device and handle.
+        self.key = (device.index, handle)
+
+    def __repr__(self) -> str:
+        if self.handle is None:
+            return f"<nbxrt.Stream of {self.device}, closed>"
+        return (
+            f"<nbxrt.Stream {self.handle:#x} of {self.device}>" if self.handle else f"<default stream of {self.device}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self.runtime is other.runtime and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __getattr__(self, name: str) -> "Any":
+        if name[:2] == "__" and name == self.device.runtime.description["interop"]["stream_protocol"]:
+            self.check()
+            return lambda: (0, self.handle)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # what it does
+
+    def sync(self) -> None:
+        """Wait until its work has finished. Raises: DeviceError; ArgumentValueError when it is closed."""
+        self.check()
+        self.call(self.runtime.stream_sync, self.handle)
+        state_of(self.runtime).keeper.waited_for(self)
+
+    def query(self) -> bool:
+        """Whether its work has finished. Raises: CapabilityError, DeviceError; ArgumentValueError: it is closed."""
+        self.check()
+        return self.call(self.runtime.stream_query, self.handle)
+
+    def record(self, event: "Event | None" = None) -> "Event":
+        """The event, or a new one, stands for the work that is in the stream now. Raises: as `Event.record`."""
+        if event is None:
+            from nbxrt.objects.event import Event
+
+            event = Event(self.device)
+        event.record(self)
+        return event
+
+    def wait(self, other: "Any") -> None:
+        """Later work waits for an event, or for what is in another stream now; the calling thread does not wait.
+
+        Raises: CapabilityError, DeviceError; ArgumentTypeError, ArgumentValueError.
+        """
+        from nbxrt.objects.event import Event
+
+        self.check()
+        if isinstance(other, Event):
+            refuse_stranger(repr(other), other.runtime, self.runtime)
+            self.call(self.runtime.stream_wait_event, self.handle, other.usable_handle())
+            return
+        other = Stream.wrap(other, self.device)
+        refuse_stranger(repr(other), other.runtime, self.runtime)
+        if other.key != self.key:
+            with Event(other.device, timing=False) as event:
+                event.record(other)
+                self.call(self.runtime.stream_wait_event, self.handle, event.handle)
+
+    def capture(self, mode: str = "thread_local") -> "Capture":
+        """Record what is given to the stream into a graph instead of running it: `with stream.capture() as graph:`.
+
+        `mode` says which unsafe calls it forbids: those of every thread (`global`), of this one, or none (`relaxed`).
+        Raises: CapabilityError where the backend has no graphs; ArgumentValueError for the default stream.
+        """
+        from nbxrt.objects.graph import Capture
+
+        return Capture(self, mode)
+
+    def close(self) -> None:
+        """Destroy it, if it was made here; work already in it still runs. Closing it again does nothing."""
+        handle, self.handle = self.handle, None  # type: ignore[assignment]
+        self._owner = None
+        if self._process and handle is not None:
+            self._process = 0
+            self.runtime.stream_destroy(handle)
+
+    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+        try:
+            if self._process and not _is_over() and self._process == _pid():
+                self.close()
+        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
+            pass
+
+    def __enter__(self) -> "Self":
+        self.check()
+        self.device.__enter__()
+        current = self.runtime.current
+        streams = current.__dict__.setdefault("streams", {})
+        current.__dict__.setdefault("left", []).append(streams.get(self._device_idx))
+        streams[self._device_idx] = self
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        current = self.runtime.current
+        before = current.left.pop()
+        if before is None:
+            del current.streams[self._device_idx]
+        else:
+            current.streams[self._device_idx] = before
+        self.device.__exit__(kind, error, trace)
+
+    # for the other objects
+
+    def check(self) -> None:
+        """Refuse to go on with a closed stream. Raises: ArgumentValueError."""
+        if self.handle is None:
+            raise errors.ArgumentValueError(f"the stream of {self.device} is closed", value=self)
+
+    def call(self, function: "Callable[..., R]", *arguments: "Any") -> "R":
+        """Call a function that is given the handle, on the stream's device where the handle does not say which."""
+        if self.key[1] > _FLOATING or is_current(self.runtime, self._device_idx):
+            return function(*arguments)
+        return self.device.on(function, *arguments)
+
+
+def current_stream(device: "Any" = None) -> Stream:
+    """The stream that work of this thread without `stream=` is given to, on a device or the current one.
+
+    It is the device's default stream, but inside `with stream:`. Raises: as `Device`.
+    """
+    if device is None:
+        runtime = runtime_in_force()
+        device = Device(current_index(runtime), runtime=runtime)
+    else:
+        device = as_device(device)
+    return current_stream_of(device)
+
+
+def current_stream_of(device: Device) -> Stream:
+    """The calling thread's current stream on a device."""
+    streams = getattr(device.runtime.current, "streams", None)
+    stream = streams.get(device.index) if streams else None
+    return stream or device.default_stream
+
+
+def as_stream(stream: "Any", device: Device) -> Stream:
+    """The stream that a caller means by `stream=`: None is the thread's current one on the device.
+
+    Raises: as `Stream.wrap`; ArgumentValueError for a stream of another backend.
+    """
+    if stream is None:
+        return current_stream_of(device)
+    if stream.__class__ is not Stream:
+        return Stream.wrap(stream, device)
+    if stream.runtime is not device.runtime:
+        refuse_stranger(repr(stream), stream.runtime, device.runtime)
+    stream.check()
+    return stream
+
+
+def _created(runtime: "Runtime", non_blocking: bool, priority: "int | None") -> int:
+    if priority is not None:
+        return runtime.stream_create_priority(priority, non_blocking)
+    return runtime.stream_create_flags(non_blocking) if non_blocking else runtime.stream_create()
+
+
+def _handle_by_protocol(protocol: str, method: "Any") -> int:
+    """The handle that an object's stream protocol gives: a version, 0 so far, and the handle."""
+    answer = method() if callable(method) else method
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise wrong_type(f"`{protocol}`", "a pair of version and handle", answer)
+    if answer[0] != 0:
+        raise errors.ArgumentValueError(
+            f"`{protocol}` is of version {answer[0]!r}, and this nbxrt knows version 0", value=answer
+        )
+    handle: int = answer[1]
+    return handle

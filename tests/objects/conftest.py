@@ -1,0 +1,119 @@
+"""Runtimes that objects are tried on: host memory and simulated vendors, each in force for one test."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nbxrt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nbxrt.runtime import Runtime
+    from nbxrt.simulation import Simulation
+
+VERSIONS = {"cuda": "12.9", "hip": "7.1"}
+
+
+def needs_simulation(*values: str) -> list[Any]:
+    """Backends as parameters; simulated ones need a compiler."""
+    marks = [
+        pytest.mark.needs("cc"),
+        pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS"),
+    ]
+    return [pytest.param(value, marks=marks if value in VERSIONS else ()) for value in values]
+
+
+@pytest.fixture
+def simulated(simulate: Callable[..., Simulation]) -> Callable[..., Simulation]:
+    """Builds the simulation of a backend by its name."""
+
+    def build(backend: str, **options: Any) -> Simulation:
+        return simulate(backend, VERSIONS[backend], **options)
+
+    return build
+
+
+@pytest.fixture
+def in_force() -> Iterator[Callable[[Runtime], Runtime]]:
+    """Puts a runtime in force until the end of the test."""
+    used = []
+
+    def put(runtime: Runtime) -> Runtime:
+        used.append(nbxrt.use(runtime))
+        used[-1].__enter__()
+        return runtime
+
+    yield put
+    for each in reversed(used):
+        each.__exit__(None, None, None)
+
+
+@pytest.fixture(params=needs_simulation("host", "cuda", "hip"))
+def runtime(
+    request: pytest.FixtureRequest, simulate: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]
+) -> Runtime:
+    """Host memory and each simulated vendor, in force."""
+    if request.param == "host":
+        return in_force(nbxrt.open("host"))
+    return in_force(simulate(request.param, VERSIONS[request.param]).open())
+
+
+@pytest.fixture(params=needs_simulation("cuda", "hip"))
+def simulation(
+    request: pytest.FixtureRequest, simulated: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]
+) -> Iterator[Simulation]:
+    """Each simulated vendor, whose runtime is in force; a test can ask it for its records."""
+    built = simulated(request.param)
+    in_force(built.open())
+    yield built
+    gc.collect()
+
+
+@pytest.fixture
+def host(in_force: Callable[[Runtime], Runtime]) -> Runtime:
+    """Host memory, in force."""
+    return in_force(nbxrt.open("host"))
+
+
+@pytest.fixture
+def cuda(simulated: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]) -> Simulation:
+    """One simulated vendor in force, for what is not the vendor's business."""
+    built = simulated("cuda")
+    in_force(built.open())
+    return built
+
+
+@pytest.fixture
+def run() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a program in a process of its own, that uses a backend or a simulation; what became of it."""
+
+    def program(text: str, backend: Simulation | str = "host", **settings: object) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NBXRT_")}
+        name = backend if isinstance(backend, str) else backend.name
+        environment |= {"NBX_GPU_BACKEND": name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        if not isinstance(backend, str):
+            environment |= backend.environment(**settings)
+        command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    return program
+
+
+@pytest.fixture
+def in_thread() -> Callable[[Callable[[], Any]], Any]:
+    """Calls a function in a fresh thread; its answer, or its exception raised here."""
+
+    def call(function: Callable[[], Any]) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(function).result()
+
+    return call
