@@ -1,7 +1,8 @@
 """The calling thread's current device, kept in step between the runtime and Triton, and how a placement reads.
 
 The cache says: this runtime and, where Triton has an active driver, Triton too are on this device. It is per thread,
-because the vendor's current device is. `NBXRT_CHECK_DEVICE=1` asks the runtime each time instead of trusting it.
+because the vendor's current device is. With `NBXRT_CHECK_DEVICE=1` nothing is cached, so that the device is set each
+time: the variable is read where the cache does not answer, and so costs nothing where it does.
 """
 
 import os
@@ -13,9 +14,6 @@ from nbxrt.compiled import INDEX
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-#: Whether the runtime is asked for the current device each time.
-distrustful = os.environ.get("NBXRT_CHECK_DEVICE") == "1"
 
 
 def invalidate_current_device_cache() -> None:
@@ -56,10 +54,8 @@ def ensure_triton_device(index: int) -> None:
         from nbxrt.detection import gpu_runtime
 
         in_force = gpu_runtime()
-    cached = index.__class__ is int and getattr(in_force.current, "index", None) == index
-    if cached and (not distrustful or in_force.get_device() == index):
-        return
-    _switch(in_force, index)
+    if index.__class__ is not int or getattr(in_force.current, "index", None) != index:
+        _switch(in_force, index)
 
 
 def make_current(of: "runtime.Runtime", index: int) -> None:
@@ -73,7 +69,7 @@ def make_current(of: "runtime.Runtime", index: int) -> None:
 
 def is_current(of: "runtime.Runtime", index: int) -> bool:
     """Whether a device of a runtime is known to be current for this thread."""
-    return getattr(of.current, "index", None) == index and not (distrustful and of.get_device() != index)
+    return bool(getattr(of.current, "index", None) == index)
 
 
 def _switch(of: "runtime.Runtime", index: int) -> None:
@@ -81,7 +77,7 @@ def _switch(of: "runtime.Runtime", index: int) -> None:
     driver = _active_triton_driver()
     if driver is not None and of is runtime.in_force():
         driver.set_current_device(index)
-    of.current.index = index
+    of.current.index = None if os.environ.get("NBXRT_CHECK_DEVICE") == "1" else index
 
 
 def _is_usable(in_force: "runtime.Runtime") -> bool:

@@ -99,22 +99,7 @@ class Runtime(Operations):
             return _refusing(name, error)
         if self._trace is not None:
             function = self._trace.logging(self, name, function)
-        return self._starting(name, function)
-
-    def _starting(self, name: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
-        """The function, behind the first call that its library asks for, which is made when the operation is called."""
-        library = self._binder.library_of(name)
-        if library is None or not library.needs_start:
-            return function
-
-        def start_first(*args: "Any", **named: "Any") -> "Any":
-            self._binder.start(library, name)
-            self.__dict__[name] = function
-            return function(*args, **named)
-
-        start_first.__name__ = name
-        start_first.__doc__ = function.__doc__
-        return start_first
+        return function
 
     def _vendor_function(self, operation: str, symbol: str) -> "Any":
         """The vendor's own function; a missing one is a missing attribute, as of a library of ctypes."""
@@ -171,24 +156,19 @@ class Runtime(Operations):
         return self._binder.library(library).error_text(code)
 
     def table(self) -> "Mapping[str, Any]":
-        """Read-only: operation to the attribute that is its C function, and the three lists of library names."""
+        """Read-only: operation to the attribute that is its C function, and the three lists of library names.
+
+        An operation whose vendor function has another form, or the contract's own word as its name, has an adapter.
+        """
         if self._table is not None:
             return self._table
-        rows: dict[str, Any] = {name: self._c_name(name) for name in self.contract["operations"]}
+        rows: dict[str, Any] = {
+            name: self._binder.c_symbol(name) or C_PREFIX + name for name in self.contract["operations"]
+        }
         for key, role in (("rt_libs", "runtime"), ("driver_libs", "driver"), ("management_libs", "management")):
             rows[key] = tuple(self._binder.library_names(role))
         self._table = _ReadOnly(rows)
         return self._table
-
-    def _c_name(self, operation: str) -> str:
-        """The vendor's symbol where its function has the contract's C form and its name is not also the contract's."""
-        try:
-            form, *_range, what, _results = self._binder.variant(operation)
-        except errors.CapabilityError:
-            return C_PREFIX + operation
-        if form != "call" or not what[4] or what[0][0] in self.contract["operations"]:
-            return C_PREFIX + operation
-        return self._binder.exported_symbol(what) or C_PREFIX + operation
 
     def _forget_functions(self) -> None:
         """Drop the generated functions, so that the next use makes them anew."""

@@ -229,6 +229,13 @@ class Binder:
 
         Raises: CapabilityError, UntestedVersionError.
         """
+        return self._in_range(f"`{operation}`", self._exported(operation), operation)
+
+    def _exported(self, operation: str) -> "list[tuple[Any, ...]]":
+        """The variants of an operation that apply here in some version of the library, which is not asked for its own.
+
+        Raises: CapabilityError.
+        """
         if operation in self.description["absent"]:
             raise self.absent(operation)
         _line, variants = self.description["operations"][operation]
@@ -238,8 +245,25 @@ class Binder:
             raise errors.CapabilityError(
                 f"`{operation}` is not offered by {self.description['title']} on {system}", operation=operation
             )
-        exported = [variant for variant in here if self._exports(variant)] or here
-        return self._in_range(f"`{operation}`", exported, operation)
+        return [variant for variant in here if self._exports(variant)] or here
+
+    def c_symbol(self, operation: str) -> str:
+        """The vendor's function that has the contract's C form, and a name that is not also the contract's; or empty.
+
+        The library is asked for its version only where the answer depends on it: with some libraries the question
+        alone initialises the runtime, which a later fork does not survive.
+        """
+        try:
+            symbols = {self._c_symbol_of(variant) for variant in self._exported(operation)}
+            return symbols.pop() if len(symbols) == 1 else self._c_symbol_of(self.variant(operation))
+        except errors.CapabilityError:
+            return ""
+
+    def _c_symbol_of(self, variant: "tuple[Any, ...]") -> str:
+        form, *_range, what, _results = variant
+        if form != "call" or not what[4] or what[0][0] in self.contract["operations"]:
+            return ""
+        return self.exported_symbol(what)
 
     def _is_for_system(self, variant: "tuple[Any, ...]") -> bool:
         return variant[3] is None or self.machine.system in variant[3]
@@ -285,11 +309,6 @@ class Binder:
         """The role whose library serves a role."""
         served: str = self.description["libraries"].get(role, {}).get("same_as", role)
         return served
-
-    def library_of(self, operation: str) -> "Library | None":
-        """The library that the operation's function calls, or None when it calls none."""
-        variant = self.variant(operation)
-        return self.library(variant[4][1]) if variant[0] == "call" else None
 
     def library_names(self, role: str) -> "list[str]":
         """File names of a role's library on this system, best first."""

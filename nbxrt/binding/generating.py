@@ -11,7 +11,7 @@ import ctypes
 from nbxrt.binding import arguments as accept
 from nbxrt.binding.forms import ARGUMENTS, finished, returned
 from nbxrt.binding.parameters import signature
-from nbxrt.binding.source import Source, compiled
+from nbxrt.binding.source import Source, compiled, starting_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def call_function(binder: "Binder", operation: str, variant: "tuple[Any, ...]") 
     keep_gil = source.entry["never_waits"] and not library.can_enter
     function, symbol = binder.typed(library, operation, symbols, restype, source.types, keep_gil=keep_gil)
     source.globals["_call"] = function
+    starting_first(source, library, "_call")
     lines = [f"def {operation}({parameters}):", *prologue(source)]
     body = slot(source) + source.before + _call_lines(source, library, symbol, returns[0]) + _answer(source)
     return compiled(source, lines + body)

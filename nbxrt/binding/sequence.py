@@ -9,7 +9,7 @@ from nbxrt import errors
 from nbxrt.binding.forms import ARGUMENTS, finished, returned
 from nbxrt.binding.generating import prologue, slot
 from nbxrt.binding.parameters import signature
-from nbxrt.binding.source import Source, compiled
+from nbxrt.binding.source import Source, compiled, starting_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,7 +203,9 @@ def _function(
     types = script.source.types
     if library.exports(symbols) or not binder.asks_for_functions:
         function, symbol = binder.typed(library, script.source.operation, symbols, restype, types, keep_gil=False)
-        return script.share("call", function), symbol
+        name = script.share("call", function)
+        starting_first(script.source, library, name)
+        return name, symbol
     name = binder.listed().function_by_address(symbols[0], restype, types)
     return f"{_owner_of(script, arguments)}.{name}", symbols[0]
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.binding.binder import Binder
+    from nbxrt.binding.library import Library
 
 
 class Source:
@@ -34,6 +35,23 @@ class Source:
         """A new cell of the slot: the number that its names `_c…` (cell) and `_a…` (address) end in."""
         self.cells.append(kind)
         return str(len(self.cells) - 1)
+
+
+def starting_first(source: Source, library: "Library", name: str) -> None:
+    """Put the first call that a library asks for in front of the global function of that name, until it was made.
+
+    So it is made when a call comes to the library, after the arguments were checked, and not before.
+    """
+    if not library.needs_start:
+        return
+    function = source.globals[name]
+
+    def start_first(*values: "Any") -> "Any":
+        source.binder.start(library, source.operation)
+        source.globals[name] = function
+        return function(*values)
+
+    source.globals[name] = start_first
 
 
 def compiled(source: Source, lines: "list[str]") -> "Callable[..., Any]":

@@ -2,7 +2,7 @@
 
 from nbxrt import errors, locks
 from nbxrt.binding.arguments import device as ordinal
-from nbxrt.device import distrustful, is_current, make_current
+from nbxrt.device import is_current, make_current
 from nbxrt.objects.state import refuse_stranger, runtime_in_force, state_of, wrong_type
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ class Device:
             current.entered.append(found)
         except AttributeError:
             found = _first_entry(current)
-        if found != self._device_idx or distrustful:
+        if found != self._device_idx:
             _enter(self, current, found)
         return self
 
@@ -259,7 +259,7 @@ def _first_entry(current: "Any") -> "int | None":
 def _enter(device: Device, current: "Any", found: "int | None") -> None:
     """Make a device current; what was current before is asked where it is not known, so that it can come back."""
     try:
-        if found is None or distrustful:
+        if found is None:
             current.entered[-1] = device.runtime.get_device()
         make_current(device.runtime, device._device_idx)  # noqa: SLF001
     except BaseException:

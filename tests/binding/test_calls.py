@@ -632,6 +632,19 @@ class TestFirstUse:
 
         assert (before, starts()) == (0, 1)
 
+    def test_a_bad_argument_does_not_start_the_library(self, toy: Any) -> None:
+        rt = self.open(toy)
+        starts = ctypes.CDLL(rt.library().path).starts
+
+        with pytest.raises(TypeError):
+            rt.event_record("event", 0)
+        with pytest.raises(nbxrt.errors.ArgumentValueError):
+            rt.event_record(2**64, 0)
+
+        assert starts() == 0
+        assert rt.event_record(0xE1, 0) is None
+        assert starts() == 1
+
     def test_a_driver_call_works_on_a_thread_without_a_context(self, toy: Any) -> None:
         rt = self.open(toy)
         outcomes: list[Any] = []

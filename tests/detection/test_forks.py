@@ -82,6 +82,17 @@ def test_a_child_of_a_process_that_used_the_driver_is_told_what_to_do(simulate: 
     assert "hint: start it with `spawn`" in said
 
 
+def test_the_table_of_hip_asks_its_runtime_nothing(simulate: Callable[..., Simulation], tmp_path: Path) -> None:
+    """HIP's runtime is initialised by any question, that for its version too, and no symbol depends on the answer."""
+    simulation = simulate("hip", "7.1")
+    program = "import nbxrt\nnbxrt.open('hip')\ntable = nbxrt.backend_table()\nprint(table['malloc'], table['free'])\n"
+
+    said = run(simulation, program, log=tmp_path / "calls.log").splitlines()[0]
+
+    assert said == "hipMalloc hipFree"
+    assert [call.symbol for call in read_log(tmp_path / "calls.log") if call.symbol.startswith("hip")] == []
+
+
 def test_such_a_child_releases_nothing_of_its_parents_at_its_end(
     simulate: Callable[..., Simulation], tmp_path: Path
 ) -> None:

@@ -249,6 +249,24 @@ class TestDevices:
         assert (trusted, runtime.get_device()) == (0, 1)
         nbxrt.reset()
 
+    def test_nothing_is_trusted_once_a_variable_says_so_and_again_when_it_no_longer_does(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runtime = open_toy(tmp_path, monkeypatch)
+        nbxrt.ensure_triton_device(0)
+        after: list[int] = []
+
+        for value in ("1", "0"):
+            monkeypatch.setenv("NBXRT_CHECK_DEVICE", value)
+            nbxrt.invalidate_current_device_cache()
+            nbxrt.ensure_triton_device(1)
+            runtime.toySetDevice(0)  # behind our back
+            nbxrt.ensure_triton_device(1)
+            after.append(runtime.get_device())
+
+        assert after == [1, 0]
+        nbxrt.reset()
+
     def test_a_switch_by_the_runtimes_own_operation_is_noticed(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
