@@ -210,8 +210,8 @@ int sim_advance(void);                  /* one item in the order of all work; 0 
 void sim_record_drop(struct record *record);
 void sim_launch_drop(struct launch *launch);
 void sim_launch_run(struct launch *launch, struct stream *stream);
-int sim_collective_ready(const struct collective *collective);   /* running it waits for nobody; true of NULL */
-int sim_collective_run(struct collective *collective, struct stream *stream, int receives);
+int sim_collective_ready(struct collective *collective);     /* running it waits for nobody; true of NULL */
+int sim_collective_run(struct collective *collective, struct stream *stream, int is_receiver);
 void sim_collective_drop(struct collective *collective);
 void sim_lose(int device, int kind);
 

@@ -11,6 +11,8 @@
 
 #include "state.h"
 
+enum { LOOK_AGAIN_NS = 300000 };
+
 static uint64_t numbers;                /* of all work that was ever given */
 static int worker_runs;
 static pid_t worker_process;
@@ -42,7 +44,18 @@ void sim_record_drop(struct record *record)
         free(record);
 }
 
-static int earliest(struct stream **found);
+static int has_work(void);
+static int earliest_ready(struct stream **found);
+
+static void wait_given(uint64_t nanoseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    uint64_t end = (uint64_t)until.tv_nsec + nanoseconds;
+    until.tv_sec += (time_t)(end / 1000000000u);
+    until.tv_nsec = (long)(end % 1000000000u);
+    pthread_cond_timedwait(&given, &sim_lock, &until);
+}
 
 static void *worker(void *unused)
 {
@@ -50,18 +63,17 @@ static void *worker(void *unused)
     pthread_mutex_lock(&sim_lock);
     for (;;) {
         struct stream *stream;
-        if (!sim_settings.latency_ns || !earliest(&stream)) {
+        if (!sim_settings.latency_ns || !has_work()) {
             pthread_cond_wait(&given, &sim_lock);
+            continue;
+        }
+        if (!earliest_ready(&stream)) {         /* all of it waits for another rank */
+            wait_given(LOOK_AGAIN_NS);
             continue;
         }
         uint64_t now = sim_now(), due = stream->first->given + sim_settings.latency_ns;
         if (due > now) {
-            struct timespec until;
-            clock_gettime(CLOCK_REALTIME, &until);
-            uint64_t end = (uint64_t)until.tv_nsec + (due - now);
-            until.tv_sec += (time_t)(end / 1000000000u);
-            until.tv_nsec = (long)(end % 1000000000u);
-            pthread_cond_timedwait(&given, &sim_lock, &until);
+            wait_given(due - now);
             continue;
         }
         sim_run_first(stream);
@@ -259,6 +271,31 @@ static int earliest(struct stream **found)
     for (struct stream *stream = sim_streams; stream; stream = stream->next)
         if (stream->first && !stream->busy && (!*found || stream->first->number < (*found)->first->number))
             *found = stream;
+    return *found != NULL;
+}
+
+static int has_work(void)
+{
+    struct stream *stream;
+    return earliest(&stream);
+}
+
+static int is_ready(const struct stream *stream)
+{
+    const struct item *item = stream->first;
+    int waits = item->work == WORK_WAIT && item->record && !item->record->done;
+    return !waits && !holding_up(stream, item->number) && sim_collective_ready(item->collective);
+}
+
+/* Work that waits for another rank holds up nothing but what is ordered behind it. */
+static int earliest_ready(struct stream **found)
+{
+    *found = NULL;
+    for (struct stream *stream = sim_streams; stream; stream = stream->next) {
+        int is_earlier = stream->first && (!*found || stream->first->number < (*found)->first->number);
+        if (is_earlier && !stream->busy && is_ready(stream))
+            *found = stream;
+    }
     return *found != NULL;
 }
 
