@@ -17,7 +17,9 @@ NbxrtError (RuntimeError)
 └── DeviceError                 a call failed: operation, symbol, code, name, text, device
     ├── NoDeviceError           there is no device to use (also a BackendNotFoundError)
     ├── DriverError             driver and runtime do not fit together, or the driver is not the real one
-    └── OutOfMemoryError        (MemoryError)
+    ├── OutOfMemoryError        (MemoryError)
+    └── CommunicatorError       another rank is lost, or the collectives library failed: a new communicator is needed
+        └── CommunicatorTimeoutError    (TimeoutError)
 """
 
 TYPE_CHECKING = False
@@ -175,6 +177,29 @@ class OutOfMemoryError(DeviceError, MemoryError):
     """There is not enough memory for the request."""
 
     reference = "out-of-memory"
+
+
+class CommunicatorError(DeviceError):
+    """A communicator is of no more use: a rank has left or died, or its library failed. It was aborted.
+
+    `rank` and `size` say whose end of which communicator, `operation` what was called last, and `missing` which ranks
+    did not take part, as far as this host can tell. A new communicator can be made.
+    """
+
+    reference = "communicator"
+    rank = -1
+    size = 0
+    missing: "tuple[int, ...]" = ()
+
+
+class CommunicatorTimeoutError(CommunicatorError, TimeoutError):
+    """A collective was not finished in time; the communicator was aborted. `seconds` is how long was waited."""
+
+    reference = "communicator-timeout"
+    seconds = 0.0
+
+    def __new__(cls, *_args: "Any", **_facts: "Any") -> "CommunicatorTimeoutError":  # noqa: PYI034
+        return TimeoutError.__new__(cls)  # of OSError's shape, which the root's own maker does not know
 
 
 def place(description: "Mapping[str, Any]", line: "int | str") -> str:

@@ -1,0 +1,75 @@
+"""Programs on several devices and machines: the backend's collectives, under engines that start and place processes.
+
+    import nbxrt.distributed as dist
+
+    comm = dist.init()                                # under mpirun, srun with MPI, or in a worker of `dist.ray.run`
+    comm.all_reduce(x, op="sum", stream=s)
+
+MPI or Ray start the processes and carry the identity of the communicator to them; the vendor's library, as the backend
+file describes it, moves the elements. Where a backend has no collectives, those of the engine move them.
+docs/distributed.md is the guide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nbxrt.distributed.communicator import TIMEOUT, Communicator
+from nbxrt.distributed.groups import Group
+from nbxrt.errors import CommunicatorError, CommunicatorTimeoutError
+
+if TYPE_CHECKING:
+    from nbxrt.runtime import Runtime
+
+__all__ = [
+    "TIMEOUT",
+    "Communicator",
+    "CommunicatorError",
+    "CommunicatorTimeoutError",
+    "Group",
+    "group",
+    "join",
+    "unique_id",
+]
+
+
+def unique_id(runtime: Runtime | None = None) -> bytes:
+    """The identity of a new communicator, made by one rank for all: for engines that carry it to the others themselves.
+
+    `runtime` is the one in force when left out.
+    Raises: CapabilityError for a backend without collectives; LibraryNotFoundError; DeviceError.
+    """
+    return (runtime or _in_force()).comm_unique_id()
+
+
+def join(
+    identity: bytes,
+    rank: int,
+    size: int,
+    *,
+    device: int | None = None,
+    runtime: Runtime | None = None,
+    timeout: float = TIMEOUT,
+) -> Communicator:
+    """Join the communicator of an identity; returns when all ranks have.
+
+    `device` is the thread's current one when left out, and it becomes the current one. `timeout` is in seconds.
+    Raises: ArgumentTypeError, ArgumentValueError; CommunicatorTimeoutError; CapabilityError; DeviceError.
+    """
+    from nbxrt.distributed.joining import join as join_device
+
+    runtime = runtime or _in_force()
+    device = runtime.get_device() if device is None else device
+    return join_device(runtime, device, identity, rank, size, timeout)
+
+
+def group(*communicators: Communicator) -> Group:
+    """`with dist.group(a, b):` starts the operations of several communicators together, at the end of the block."""
+    return Group(communicators)
+
+
+def _in_force() -> Runtime:
+    from nbxrt import runtime
+    from nbxrt.detection import gpu_runtime
+
+    return runtime.in_force() or gpu_runtime()

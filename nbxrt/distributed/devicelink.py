@@ -1,0 +1,185 @@
+"""The collectives of the backend: one rank's end of a communicator of the vendor's library."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from nbxrt import errors
+from nbxrt.distributed.links import Stuck
+from nbxrt.memory.allocator import account_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nbxrt.runtime import Runtime
+
+#: Operations whose last arguments in the contract are communicator and stream.
+OPERATIONS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send", "receive")
+
+
+class DeviceLink:
+    """One rank's end, on a device of a runtime that has collectives."""
+
+    asynchronous = True
+
+    def __init__(self, runtime: Runtime, device: int, handle: int, seconds: float) -> None:
+        self.runtime = runtime
+        self.device = device
+        self._handle = handle
+        self._seconds = seconds
+        self._stream = 0
+        self._room = (0, 0)
+        self._async_error = runtime.comm_async_error if runtime.supports("comm_async_error") else None
+        self._destroy, self._abort = runtime.comm_destroy, _abort_of(runtime)
+
+    @classmethod
+    def join(cls, runtime: Runtime, device: int, identity: bytes, rank: int, size: int, seconds: float) -> DeviceLink:
+        """Join a communicator; returns when all ranks have.
+
+        Raises: Stuck when they have not in so many seconds; DeviceError.
+        """
+        runtime.set_device(device)
+
+        def join() -> int:
+            runtime.set_device(device)
+            return int(runtime.comm_init_rank(size, identity, rank))
+
+        return cls(runtime, device, within(seconds, join), seconds)
+
+    def operation(self, name: str) -> Callable[..., None]:
+        function: Callable[..., None] = getattr(self.runtime, name)
+        handle = self._handle
+
+        def call(*arguments: Any) -> None:
+            function(*arguments[:-1], handle, arguments[-1])
+
+        return call
+
+    def start_group(self) -> None:
+        self.runtime.group_start()
+
+    def end_group(self) -> None:
+        self.runtime.group_end()
+
+    def is_settled(self, stream: int) -> bool:
+        return self.runtime.stream_query(stream)
+
+    def error(self) -> str:
+        code = self._async_error(self._handle) if self._async_error is not None and self._handle else 0
+        if not code or self.runtime.library("collectives").kind(code) == "not_ready":
+            return ""
+        said = self.runtime.error_text(code, "collectives")
+        return f"{self.runtime.title} says: {said} (code {code})" if said else f"{self.runtime.title} answers {code}"
+
+    # messages of the communicator's own
+
+    def own_stream(self) -> int:
+        if not self._stream:
+            self._stream = self.runtime.stream_create_flags(non_blocking=True)
+        return self._stream
+
+    def room(self, nbytes: int) -> int:
+        address, size = self._room
+        if size < nbytes:
+            account = account_of(self.runtime)
+            account.free(address)
+            self._room = (account.malloc(nbytes, self.device), nbytes)
+        return self._room[0]
+
+    def write(self, address: int, data: bytes) -> None:
+        source = ctypes.create_string_buffer(data, len(data))
+        self.runtime.memcpy(address, ctypes.addressof(source), len(data), "host_to_device")
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        target = ctypes.create_string_buffer(nbytes)
+        self.runtime.memcpy(ctypes.addressof(target), address, nbytes, "device_to_host")
+        return target.raw
+
+    def split(
+        self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]
+    ) -> tuple[DeviceLink, bytes]:
+        leads = bool(members) and members[0] == rank
+        identities = exchange(self.runtime.comm_unique_id() if leads else b"")
+        if not members:
+            return self, b""
+        identity, own = identities[members[0]], members.index(rank)
+        return self.join(self.runtime, self.device, identity, own, len(members), self._seconds), identity
+
+    # leaving
+
+    def abort(self) -> None:
+        handle, self._handle = self._handle, 0
+        if handle:
+            self._quietly(self._abort, handle)
+        self._give_back()
+
+    def close(self, seconds: float) -> None:
+        handle, self._handle = self._handle, 0
+        if handle:
+            within(seconds, lambda: self._destroy(handle))
+        self._give_back()
+
+    @contextmanager
+    def on_device(self) -> Iterator[None]:
+        before = self.runtime.get_device()
+        if before == self.device:
+            yield
+            return
+        self.runtime.set_device(self.device)
+        try:
+            yield
+        finally:
+            self.runtime.set_device(before)
+
+    def _give_back(self) -> None:
+        (address, _size), self._room = self._room, (0, 0)
+        stream, self._stream = self._stream, 0
+        if address:
+            self._quietly(account_of(self.runtime).free, address)
+        if stream:
+            self._quietly(self.runtime.stream_destroy, stream)
+
+    @staticmethod
+    def _quietly(release: Callable[[int], Any], handle: int) -> None:
+        """The device may be lost by now, and nobody can do anything about what it does not take back."""
+        with suppress(errors.NbxrtError):
+            release(handle)
+
+
+def _abort_of(runtime: Runtime) -> Callable[[int], Any]:
+    """What leaves at once; a library that cannot is told to destroy, in a thread that may be left behind."""
+    if runtime.supports("comm_abort"):
+        return runtime.comm_abort
+    destroy = runtime.comm_destroy
+
+    def leave(handle: int) -> None:
+        threading.Thread(target=destroy, args=(handle,), daemon=True).start()
+
+    return leave
+
+
+def within(seconds: float, function: Callable[[], Any]) -> Any:
+    """What a call into the library answers, which waits for other ranks. The thread that waits longer is left behind.
+
+    Raises: Stuck; what the function raises.
+    """
+    answer: list[Any] = []
+
+    def run() -> None:
+        try:
+            answer.append((function(), None))
+        except BaseException as error:  # noqa: BLE001  # raised where somebody can handle it
+            answer.append((None, error))
+
+    thread = threading.Thread(target=run, name="nbxrt collectives", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not answer:
+        raise Stuck
+    value, error = answer[0]
+    if error is not None:
+        raise error
+    return value

@@ -1,0 +1,86 @@
+"""What a communicator stands on: one rank's end of the collectives of some library or engine.
+
+Addresses, counts and words have been checked before they come here. Operations have the contract's order of arguments
+without the communicator. `Stuck` says that something was not done in time, where it is the host that waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from nbxrt.runtime import Runtime
+
+
+class Stuck(Exception):  # noqa: N818  # not an error by itself: the communicator says what it means
+    """A collective on host memory was not done in time; `missing` are the ranks that are known not to have come."""
+
+    def __init__(self, missing: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.missing = tuple(missing)
+
+
+class Lost(Exception):  # noqa: N818
+    """The engine says that its communicator cannot be used any more."""
+
+
+class Link(Protocol):
+    """One rank's end. `asynchronous` says that operations return before they are done, on a stream."""
+
+    runtime: Runtime
+    device: int
+    asynchronous: bool
+
+    def operation(self, name: str) -> Callable[..., None]:
+        """The function of a collective operation."""
+
+    def start_group(self) -> None:
+        """Operations that follow are started together by `end_group`."""
+
+    def end_group(self) -> None:
+        """Start them, and where operations are not asynchronous finish them."""
+
+    def is_settled(self, stream: int) -> bool:
+        """Whether the work of a stream is done."""
+
+    def error(self) -> str:
+        """What went wrong after an operation had returned; empty while all is well."""
+
+    def own_stream(self) -> int:
+        """A stream for the communicator's own messages."""
+
+    def room(self, nbytes: int) -> int:
+        """Address of scratch memory that holds so many bytes, good until the next call."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put bytes into memory that collectives reach."""
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes of such memory."""
+
+    def split(self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]) -> tuple[Link, bytes]:
+        """The end of a communicator of some of the ranks, in this order, and what tells it apart.
+
+        All ranks call it, those without members too: they get no end. `rank` is the caller's in the old communicator.
+        """
+
+    def abort(self) -> None:
+        """Leave at once, without waiting for anybody."""
+
+    def close(self, seconds: float) -> None:
+        """Leave after the work has finished. Raises: Stuck when the others do not let it in so many seconds."""
+
+    def on_device(self) -> AbstractContextManager[None]:
+        """Inside a `with` block the device is the calling thread's current one."""
+
+
+def marks_of(link: Link, seconds: float) -> Any:
+    """What keeps track of the work that a link has given to streams; None where nothing is ever outstanding."""
+    if not link.asynchronous:
+        return None
+    from nbxrt.distributed.marks import Marks
+
+    return Marks(link.runtime, seconds)

@@ -1,0 +1,63 @@
+"""The thread that watches the communicators of this process, and what becomes of them at its end.
+
+It looks for errors that the library reports after a call returned, and for operations that are outstanding for too
+long; either ends the communicator, which lets whoever waits on a stream go on. It asks the vendor's runtime nothing
+while all is well: questions from another thread can spoil a capture.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nbxrt.distributed.communicator import Communicator
+
+#: Seconds between two looks, at the least and at the most, and the part of a timeout that they are.
+SOONEST, LATEST, PART = 0.02, 0.5, 8
+
+_lock = threading.Lock()  # guards what follows
+_watched: weakref.WeakSet[Communicator] = weakref.WeakSet()
+_thread: threading.Thread | None = None
+_wake = threading.Event()
+
+
+def watch(communicator: Communicator) -> None:
+    """Watch a communicator until it is closed."""
+    global _thread  # noqa: PLW0603  # one thread for all of them
+    with _lock:
+        _watched.add(communicator)
+        if _thread is None or not _thread.is_alive():
+            if _thread is None:
+                atexit.register(close_all)
+            _thread = threading.Thread(target=_look_again_and_again, name="nbxrt watch", daemon=True)
+            _thread.start()
+    _wake.set()
+
+
+def forget(communicator: Communicator) -> None:
+    """Watch a communicator no longer."""
+    with _lock:
+        _watched.discard(communicator)
+
+
+def _look_again_and_again() -> None:
+    while True:
+        with _lock:
+            communicators = list(_watched)
+        for communicator in communicators:
+            communicator.look()
+        shortest = min((each.timeout for each in communicators), default=LATEST * PART)
+        del communicators
+        _wake.wait(min(max(shortest / PART, SOONEST), LATEST))
+        _wake.clear()
+
+
+def close_all() -> None:
+    """At the end of the process: leave every communicator, without waiting for ranks that do not come."""
+    with _lock:
+        communicators = list(_watched)
+    for communicator in communicators:
+        communicator.leave_at_exit()

@@ -1,0 +1,106 @@
+"""Communicators of a vendor's collectives: ranks are processes, the vendor is simulated, NumPy says what is right."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [pytest.mark.needs("cc"), pytest.mark.needs("numpy")]
+
+
+def test_four_ranks_receive_what_numpy_says(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("every_collective", 4) == [0] * 4
+
+
+@pytest.mark.tier("all")
+def test_ranks_may_be_in_several_communicators(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("overlapping_groups", 4) == [0] * 4
+
+
+def test_what_is_wrong_is_refused_before_anything_is_sent(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("refusals", 2) == [0] * 2
+
+
+@pytest.mark.tier("all")
+def test_no_elements_are_nothing_to_do(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("no_elements", 2) == [0] * 2
+
+
+def test_different_calls_are_found_by_the_check(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("different_calls", 2, NBXRT_DIST_CHECK="1") == [0] * 2
+
+
+@pytest.mark.tier("all")
+def test_the_others_go_on_without_a_rank_that_is_late(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_that_does_not_come", 3) == [0] * 3
+
+
+@pytest.mark.tier("all")
+def test_ranks_that_do_not_come_are_named(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_that_waits_for_itself", 3) == [0] * 3
+
+
+def test_the_others_go_on_without_a_rank_that_ends(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_that_ends", 3) == [0, 0, -signal.SIGKILL]
+
+
+@pytest.mark.tier("all")
+def test_a_rank_may_end_in_the_middle_of_each_operation(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("ranks_that_end_in_the_middle_of_each", 10) == [0, 0] + [-signal.SIGKILL] * 8
+
+
+def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list[int]]) -> None:
+    start = time.monotonic()
+
+    assert ranks("an_end_that_leaves_work_behind", 2) == [0, 0]
+    assert time.monotonic() - start < 20, "this is about hanging, not about speed"
+
+
+@pytest.mark.tier("all")
+def test_joining_ends_when_nobody_else_comes(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_that_joins_alone", 1) == [0]
+
+
+def test_an_array_says_what_it_holds() -> None:
+    import numpy as np
+
+    from nbxrt import errors
+    from nbxrt.distributed.spans import HOST, span_of
+
+    array = np.zeros((3, 5), np.float32)
+    address = array.ctypes.data
+
+    assert span_of(array) == (address, 15, "float32", HOST, True)
+    assert span_of(array[1]) == (address + 20, 5, "float32", HOST, True)
+    assert span_of(array[:1, :])[1] == 5
+    with pytest.raises(errors.ArgumentValueError, match="not contiguous"):
+        span_of(array[:, 1])
+    with pytest.raises(errors.ArgumentTypeError, match="`<c16` is no element type of collectives"):
+        span_of(array.astype(np.complex128))
+
+
+def test_a_tensor_says_what_it_holds() -> None:
+    from nbxrt.distributed.spans import span_of
+
+    class Tensor:
+        dtype: Any = "torch.bfloat16"
+
+        def data_ptr(self) -> int:
+            return 4096
+
+        def numel(self) -> int:
+            return 6
+
+        def is_contiguous(self) -> bool:
+            return True
+
+        def get_device(self) -> int:
+            return 1
+
+    assert span_of(Tensor()) == (4096, 6, "bfloat16", 1, True)
