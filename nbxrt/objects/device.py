@@ -29,12 +29,14 @@ class Device:
     Raises: DeviceIndexError naming index and count, ArgumentTypeError; NoDeviceError; BackendNotFoundError.
     """
 
-    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "runtime")
+    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "runtime")
 
     runtime: "Runtime"
     _device_idx: int
     _current: "Any"
     _default: "Any"
+    _later: "list[tuple[Any, ...]]"
+    _used: bool
 
     def __new__(cls, index: "Any" = None, *, runtime: "Runtime | None" = None) -> "Device":  # noqa: PYI034  # one object each
         runtime = runtime or runtime_in_force()
@@ -139,7 +141,7 @@ class Device:
     def sync(self) -> None:
         """Wait until all its work has finished. Raises: DeviceError."""
         self.on(self.runtime.sync)
-        state_of(self.runtime).keeper.drop_passed()
+        state_of(self.runtime).keeper.drop_passed(self)
 
     def set_current(self) -> None:
         """Make it the calling thread's current device, for an active driver of Triton too. Raises: DeviceError."""
@@ -174,13 +176,46 @@ class Device:
         """
         of = self.runtime
         if is_current(of, self._device_idx):
+            if self._later:
+                self._release_later()
             return function(*arguments)
         found = of.get_device()
         if found == self._device_idx:
+            self._used = True
             return function(*arguments)
-        if not hasattr(of.current, "index"):
-            return _in_a_thread(self, function, arguments)
-        return _put_back(self, found, function, arguments)
+        if self._may_come_back_to(found):
+            return _put_back(self, found, function, arguments)
+        return _in_a_thread(self, function, arguments)
+
+    def release(self, function: "Callable[..., object]", *arguments: "Any") -> None:
+        """Call what releases something of this device, from a finalizer: it starts no thread and makes no context.
+
+        Where `on` would need a thread, it is called at the next call on this device.
+        """
+        of = self.runtime
+        if is_current(of, self._device_idx):
+            function(*arguments)
+            return
+        found = of.get_device()
+        if found == self._device_idx:
+            function(*arguments)
+        elif self._may_come_back_to(found):
+            _put_back(self, found, function, arguments)
+        else:
+            self._later.append((function, *arguments))
+
+    def _may_come_back_to(self, found: int) -> bool:
+        """Whether making a device current again makes no new context: this thread chose it, or it was used before."""
+        known = state_of(self.runtime).devices.get(found)
+        return hasattr(self.runtime.current, "index") or (known is not None and known._used)  # noqa: SLF001
+
+    def _release_later(self) -> None:
+        while self._later:
+            try:
+                function, *arguments = self._later.pop()
+                function(*arguments)
+            except (IndexError, errors.NbxrtError):  # another thread was quicker; what cannot be released is left
+                continue
 
     def __enter__(self) -> "Self":
         current = self._current
@@ -243,7 +278,7 @@ def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
         if index not in state.devices:
             device: Device = object.__new__(cls)
             device.runtime, device._device_idx = runtime, index  # noqa: SLF001
-            device._current, device._default = runtime.current, None  # noqa: SLF001
+            device._current, device._default, device._later, device._used = runtime.current, None, [], False  # noqa: SLF001
             state.devices[index] = device
         return state.devices[index]
 
@@ -268,7 +303,8 @@ def _enter(device: Device, current: "Any", found: "int | None") -> None:
 
 
 def _put_back(device: Device, found: int, function: "Callable[..., R]", arguments: "tuple[Any, ...]") -> "R":
-    of, cached = device.runtime, device.runtime.current.index
+    of, cached = device.runtime, getattr(device.runtime.current, "index", None)
+    device._used = True  # noqa: SLF001
     of.set_device(device._device_idx)  # noqa: SLF001
     try:
         return function(*arguments)
@@ -281,6 +317,7 @@ def _in_a_thread(device: Device, function: "Callable[..., R]", arguments: "tuple
     """Call a function in a thread of its own on the device; its answer, or its error raised here."""
     from _thread import start_new_thread
 
+    device._used = True  # noqa: SLF001
     done = locks.Lock()
     done.acquire()
     answers: list[Any] = []

@@ -3,6 +3,7 @@
 import os
 
 from nbxrt import errors
+from nbxrt.device import distrustful
 from nbxrt.objects.device import Device, as_device
 from nbxrt.objects.keeping import is_finalizing
 from nbxrt.objects.state import state_of, wrong_type
@@ -29,7 +30,8 @@ class Event:
     """
 
     __slots__ = (
-        "__weakref__", "_device_idx", "_process", "_record", "device", "handle", "is_recorded", "runtime", "timing",
+        "__weakref__", "_current", "_device_idx", "_process", "_record", "device", "handle", "is_recorded", "runtime",
+        "timing",
     )  # fmt: skip
 
     device: Device
@@ -49,7 +51,7 @@ class Event:
     def _stand_for(self, device: Device, handle: int, timing: bool) -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
         self.handle, self.timing, self.is_recorded = handle, timing, False
-        self._record = device.runtime.event_record
+        self._record, self._current = device.runtime.event_record, device.runtime.current
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -65,25 +67,23 @@ class Event:
             stream = as_stream(stream, self.device)
         if stream.device is not self.device:
             raise self._misuse(f"and {stream!r} is of another", "record it in a stream of its own device")
-        try:
-            if stream.handle > 2:
-                self._record(self.handle, stream.handle)
-            else:
-                stream.call(self._record, self.handle, stream.handle)
-        except (TypeError, errors.ArgumentTypeError):
+        if self.handle is None or stream.handle is None:
             self.usable_handle()
             stream.check()
-            raise
+        if getattr(self._current, "index", None) == self._device_idx and not distrustful:
+            self._record(self.handle, stream.handle)
+        else:
+            self.device.on(self._record, self.handle, stream.handle)
         self.is_recorded = True
 
     def sync(self) -> None:
         """Wait until the work before it has finished. Raises: DeviceError; ArgumentValueError when it is closed."""
-        self.runtime.event_sync(self.usable_handle())
-        state_of(self.runtime).keeper.drop_passed()
+        self.device.on(self.runtime.event_sync, self.usable_handle())
+        state_of(self.runtime).keeper.drop_passed(self.device)
 
     def query(self) -> bool:
         """Whether the work before it has finished; never recorded counts as finished. Raises: as `sync`."""
-        return self.runtime.event_query(self.usable_handle())
+        return self.device.on(self.runtime.event_query, self.usable_handle())
 
     def __sub__(self, start: "Event") -> float:
         """The time from `start` to this event, in milliseconds.
@@ -102,7 +102,7 @@ class Event:
         if start.device is not self.device:
             raise self._misuse(f"and the start is of {start.device}", "times of two devices cannot be compared")
         try:
-            return self.runtime.event_elapsed(start.handle, self.handle)
+            return self.device.on(self.runtime.event_elapsed, start.handle, self.handle)
         except errors.DeviceError as error:
             if error.kind != "not_ready":
                 raise
@@ -110,14 +110,17 @@ class Event:
 
     def close(self) -> None:
         """Destroy it; work that waits for it goes on as it would. Closing it again does nothing."""
+        self._close(self.device.on)
+
+    def _close(self, on: "Callable[..., object]") -> None:
         handle, self.handle = self.handle, None  # type: ignore[assignment]
         if handle is not None:
-            self.runtime.event_destroy(handle)
+            on(self.runtime.event_destroy, handle)
 
     def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
         try:
             if not _is_over() and self._process == _pid():
-                self.close()
+                self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass
 

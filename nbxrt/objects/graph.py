@@ -85,19 +85,22 @@ class Graph:
 
     def close(self) -> None:
         """Release it and what it kept; its launches must have finished. Closing it again does nothing."""
+        self._close(self.device.on)
+
+    def _close(self, on: "Callable[..., object]") -> None:
         executable, graph, self._executable, self._graph = self._executable, self._graph, 0, 0
         given, self._given, self._kept = self._given, [], []
         if executable:
-            self.runtime.graph_exec_destroy(executable)
+            on(self.runtime.graph_exec_destroy, executable)
         if graph:
-            self.runtime.graph_destroy(graph)
+            on(self.runtime.graph_destroy, graph)
         for release, address in given:
             release(address)
 
     def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
         try:
             if not _is_over() and self._process == _pid():
-                self.close()
+                self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer
             pass
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.objects.device import Device
     from nbxrt.objects.stream import Stream
     from nbxrt.runtime import Runtime
 
@@ -33,21 +34,26 @@ class Keeper:
 
     def keep(self, owner: "Any", stream: "Stream") -> None:
         """Keep an owner until the stream has passed what was given to it so far. Raises: DeviceError."""
-        event = self._event(stream)
-        stream.call(self._runtime.event_record, event, stream.handle)
+        stream.call(self._keep, owner, stream)
+
+    def _keep(self, owner: "Any", stream: "Stream") -> None:
+        event = self._event(stream.key[0])
+        self._runtime.event_record(event, stream.handle)
         with self._lock:
             self._queues.setdefault(stream.key, []).append((event, owner))
-        self.drop_passed()
+        self._drop_passed(stream.key[0])
 
-    def drop_passed(self) -> None:
-        """Drop the owners whose streams have passed them."""
-        if not self._queues:
-            return
+    def drop_passed(self, device: "Device") -> None:
+        """Drop the owners that the streams of a device have passed."""
+        if self._queues:
+            device.on(self._drop_passed, device.index)
+
+    def _drop_passed(self, device: int) -> None:
         query = self._runtime.event_query if self._runtime.supports("event_query") else _never
         dropped = []
         with self._lock:
-            for key, queue in list(self._queues.items()):
-                dropped += self._drop(key, queue, query)
+            for key in [key for key in self._queues if key[0] == device]:
+                dropped += self._drop(key, query)
         del dropped
 
     def waited_for(self, stream: "Stream") -> None:
@@ -63,7 +69,8 @@ class Keeper:
         """How many owners are kept."""
         return sum(map(len, list(self._queues.values())))
 
-    def _drop(self, key: "tuple[int, int]", queue: "list[Any]", query: "Callable[[int], bool]") -> "list[Any]":
+    def _drop(self, key: "tuple[int, int]", query: "Callable[[int], bool]") -> "list[Any]":
+        queue = self._queues[key]
         passed = 0
         while passed < len(queue) and _has_passed(query, queue[passed][0]):
             passed += 1
@@ -71,16 +78,16 @@ class Keeper:
         del queue[:passed]
         self._spare.setdefault(key[0], []).extend(event for event, _owner in dropped)
         if not queue:
-            self._queues.pop(key, None)
+            del self._queues[key]
         return dropped
 
-    def _event(self, stream: "Stream") -> int:
-        """A spare event of the stream's device, or a new one without timing where the backend has such."""
+    def _event(self, device: int) -> int:
+        """A spare event of the device, or a new one, without timing where the backend has such."""
         with self._lock:
-            spare = self._spare.get(stream.key[0])
+            spare = self._spare.get(device)
             if spare:
                 return spare.pop()
-        return stream.device.on(_plain_event, self._runtime)
+        return _plain_event(self._runtime)
 
 
 def _plain_event(runtime: "Runtime") -> int:

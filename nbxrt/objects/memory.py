@@ -63,6 +63,9 @@ class Memory:
 
     def close(self) -> None:
         """Give it back, once; while a graph is captured, with that graph, which may use it."""
+        self._close(self.device.on)
+
+    def _close(self, on: "Callable[..., object]") -> None:
         if not self.is_open:
             return
         self.is_open = False
@@ -71,12 +74,12 @@ class Memory:
         if captures:
             captures[-1].take_over(release, self.address, owner)
         elif release is not None and self.address:
-            release(self.address)
+            on(release, self.address)
 
     def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
         try:
             if self._release is not None and not _is_over() and self._process == _pid():
-                self.close()
+                self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass
 

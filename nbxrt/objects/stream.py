@@ -3,7 +3,6 @@
 import os
 
 from nbxrt import errors
-from nbxrt.device import is_current
 from nbxrt.objects.device import Device, as_device, current_index
 from nbxrt.objects.keeping import is_finalizing
 from nbxrt.objects.state import integer, refuse_stranger, runtime_in_force, state_of, wrong_type
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
     R = TypeVar("R")
-
-#: Handles up to this one are no streams of one device: each stands for a default stream of the current device.
-_FLOATING = 2
 
 
 class Stream:
@@ -152,16 +148,18 @@ class Stream:
 
     def close(self) -> None:
         """Destroy it, if it was made here; work already in it still runs. Closing it again does nothing."""
+        self._close(self.device.on)
+
+    def _close(self, on: "Callable[..., object]") -> None:
         handle, self.handle = self.handle, None  # type: ignore[assignment]
-        self._owner = None
-        if self._process and handle is not None:
-            self._process = 0
-            self.runtime.stream_destroy(handle)
+        process, self._process, self._owner = self._process, 0, None
+        if process and handle is not None:
+            on(self.runtime.stream_destroy, handle)
 
     def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
         try:
             if self._process and not _is_over() and self._process == _pid():
-                self.close()
+                self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass
 
@@ -193,9 +191,7 @@ class Stream:
             raise errors.ArgumentValueError(f"the stream of {self.device} is closed", value=self)
 
     def call(self, function: "Callable[..., R]", *arguments: "Any") -> "R":
-        """Call a function that is given the handle, on the stream's device where the handle does not say which."""
-        if self.key[1] > _FLOATING or is_current(self.runtime, self._device_idx):
-            return function(*arguments)
+        """Call a function that is given the handle, on the stream's device."""
         return self.device.on(function, *arguments)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -70,12 +69,11 @@ def runtime(
 @pytest.fixture(params=needs_simulation("cuda", "hip"))
 def simulation(
     request: pytest.FixtureRequest, simulated: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]
-) -> Iterator[Simulation]:
+) -> Simulation:
     """Each simulated vendor, whose runtime is in force; a test can ask it for its records."""
     built = simulated(request.param)
     in_force(built.open())
-    yield built
-    gc.collect()
+    return built
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 import nbxrt
 from nbxrt.objects import dtypes, layout
+from nbxrt.runtime import opened
 
 if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
@@ -281,7 +282,7 @@ class TestClosed:
             nbxrt.empty(3).copy_from(numbers(4))
 
     def test_an_array_of_another_backend_is_refused(self, cuda: Simulation) -> None:
-        here, there = nbxrt.empty(3), nbxrt.empty(3, device=nbxrt.Device(0, runtime=nbxrt.open("host")))
+        here, there = nbxrt.empty(3), nbxrt.empty(3, device=nbxrt.Device(0, runtime=opened("host")))
 
         with pytest.raises(nbxrt.ArgumentValueError, match=r"cuda.*and.*host.* is at work"):
             there.copy_from(here)
