@@ -4,6 +4,7 @@ The answer is yes, no, or None when only the vendor's runtime can tell; each wit
 """
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,14 +49,17 @@ def forbidden(description: "Mapping[str, Any]", machine: "Machine") -> "list[str
 
 
 def _refusal(node: str) -> str:
+    said = f"{node} is there, and this process may not read and write it"
+    if sys.platform == "win32":  # which has no groups of that kind
+        return said
     try:
         status = os.stat(node)
-        ours = ", ".join(map(str, sorted({os.getegid(), *os.getgroups()})))
-    except (OSError, AttributeError):  # it has gone, or this system has no groups of that kind
-        return f"{node} is there, and this process may not read and write it"
+    except OSError:  # it has gone
+        return said
+    ours = ", ".join(map(str, sorted({os.getegid(), *os.getgroups()})))
     return (
-        f"{node} is there, and this process may not read and write it: its mode is {status.st_mode & 0o777:04o}, "
-        f"its group is {status.st_gid}, and this process is of the groups {ours}"
+        f"{said}: its mode is {status.st_mode & 0o777:04o}, its group is {status.st_gid}, and this process is of the "
+        f"groups {ours}"
     )
 
 

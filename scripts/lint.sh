@@ -13,7 +13,9 @@ check() {
 
 check ruff format --check
 check ruff check
-check mypy
+for platform in linux win32 darwin; do
+    check mypy --platform "$platform" --cache-dir ".mypy_cache/$platform"
+done
 check codespell
 check python -m nbxrt.catalogue.compiling --check
 check python -m nbxrt.catalogue.schema --check

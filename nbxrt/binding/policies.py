@@ -4,6 +4,7 @@ A policy is a class made with the binder; its methods are the operations that it
 """
 
 import os
+import sys
 import time
 
 from nbxrt import errors, locks
@@ -47,6 +48,8 @@ def _memory_linux() -> "tuple[int, int]":
 
 
 def _memory_macos() -> "tuple[int, int]":
+    if sys.platform == "win32":
+        raise OSError("these are calls of macOS")
     page = os.sysconf("SC_PAGE_SIZE")
     total = os.sysconf("SC_PHYS_PAGES") * page
     import ctypes

@@ -8,8 +8,10 @@ reader's own primary group. Access control lists, and Windows, are not asked.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import sys
 from typing import TYPE_CHECKING
 
 from nbxrt.catalogue.diagnostics import Diagnostic
@@ -35,7 +37,7 @@ def demand(files: Iterable[str], environment: Mapping[str, str] = os.environ) ->
 
 def why_not(file: str) -> str:
     """Why a file is not to be trusted; empty when it is, or where it is not there to be asked about."""
-    if os.name != "posix":
+    if sys.platform == "win32":
         return ""
     user, groups = os.geteuid(), _own_groups()
     for path in _on_the_way(file):
@@ -77,7 +79,7 @@ def _on_the_way(file: str) -> Iterator[str]:
         while path not in seen:
             seen.add(path)
             yield path
-            if os.path.islink(path):
+            with contextlib.suppress(OSError):  # no link
                 folder = os.path.dirname(path)
                 pending.append(os.path.normpath(os.path.join(os.path.realpath(folder), os.readlink(path))))
             path = os.path.dirname(path)
@@ -85,6 +87,8 @@ def _on_the_way(file: str) -> Iterator[str]:
 
 def _own_groups() -> frozenset[int]:
     """The primary group of the user, by the account and as this process runs; a container may have no account."""
+    if sys.platform == "win32":
+        return frozenset()
     import pwd
 
     try:
@@ -94,6 +98,8 @@ def _own_groups() -> frozenset[int]:
 
 
 def _user_name(number: int) -> str:
+    if sys.platform == "win32":
+        return f"the user {number}"
     import pwd
 
     try:
@@ -103,6 +109,8 @@ def _user_name(number: int) -> str:
 
 
 def _group_name(number: int) -> str:
+    if sys.platform == "win32":
+        return str(number)
     import grp
 
     try:

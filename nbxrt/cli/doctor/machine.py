@@ -87,9 +87,11 @@ def wsl(machine: Machine) -> str:
 
 
 def _libc() -> str:
+    if sys.platform == "win32":
+        return ""
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (AttributeError, ValueError, OSError):  # Windows, macOS, musl
+    except (ValueError, OSError):  # macOS, musl
         return ""
 
 
