@@ -3,7 +3,6 @@
 import os
 
 from nbxrt import errors
-from nbxrt.device import distrustful
 from nbxrt.objects.device import Device, as_device
 from nbxrt.objects.keeping import is_finalizing
 from nbxrt.objects.state import state_of, wrong_type
@@ -70,7 +69,7 @@ class Event:
         if self.handle is None or stream.handle is None:
             self.usable_handle()
             stream.check()
-        if getattr(self._current, "index", None) == self._device_idx and not distrustful:
+        if getattr(self._current, "index", None) == self._device_idx:
             self._record(self.handle, stream.handle)
         else:
             self.device.on(self._record, self.handle, stream.handle)

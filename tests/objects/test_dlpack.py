@@ -1,0 +1,454 @@
+"""DLPack in both directions: protocols old and new, capsules' lifetimes, kinds of memory, streams."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import struct
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nbxrt
+import toys
+from nbxrt import descriptions
+from nbxrt.objects import dlpack
+from nbxrt.runtime import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from nbxrt.runtime import Runtime
+    from nbxrt.simulation import Simulation
+
+CODES = {"host": (1, 1, 1), "cuda": (2, 3, 13), "hip": (10, 11, 10)}
+
+
+def name_of(capsule: Any) -> str:
+    """What a capsule is called now."""
+    ask = ctypes.pythonapi.PyCapsule_GetName
+    ask.argtypes, ask.restype = (ctypes.py_object,), ctypes.c_char_p
+    return str((ask(capsule) or b"").decode())
+
+
+def structure_of(capsule: Any) -> int:
+    ask = ctypes.pythonapi.PyCapsule_GetPointer
+    ask.argtypes, ask.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    return int(ask(capsule, name_of(capsule).encode()) or 0)
+
+
+class Producer:
+    """An array of another library, as old or as new as its methods are."""
+
+    def __init__(self, array: nbxrt.DeviceArray, place: tuple[int, int] | None = None) -> None:
+        self.array, self.place, self.asked = array, place, []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.place or self.array.__dlpack_device__()
+
+
+class New(Producer):
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        self.asked.append((stream, max_version))
+        return self.array.__dlpack__(stream=-1, max_version=max_version)
+
+
+class Middle(Producer):
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        self.asked.append((stream,))
+        return self.array.__dlpack__(stream=-1)
+
+
+class Old(Producer):
+    def __dlpack__(self) -> Any:
+        self.asked.append(())
+        return self.array.__dlpack__(stream=-1)
+
+
+class TestProtocols:
+    @pytest.mark.parametrize("kind", [New, Middle, Old])
+    def test_producers_of_every_age_are_asked_as_they_can_be(self, runtime: Runtime, kind: type[Producer]) -> None:
+        producer = kind(nbxrt.from_numpy(np.arange(6.0).reshape(2, 3)))
+
+        taken = nbxrt.from_dlpack(producer)
+
+        assert taken.ptr == producer.array.ptr
+        assert taken.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+
+    @pytest.mark.parametrize(
+        ("max_version", "name"),
+        [(None, "dltensor"), ((0, 8), "dltensor"), ((1, 0), "dltensor_versioned"), ((2, 0), "dltensor_versioned")],
+    )
+    def test_the_newest_form_that_the_consumer_knows_is_given(
+        self, runtime: Runtime, max_version: Any, name: str
+    ) -> None:
+        assert name_of(nbxrt.empty(3).__dlpack__(max_version=max_version)) == name
+
+    def test_a_capsule_of_a_later_major_version_is_refused_and_not_used_up(self, host: Runtime) -> None:
+        capsule = nbxrt.empty(3).__dlpack__(max_version=(1, 0))
+        ctypes.c_uint32.from_address(structure_of(capsule)).value = 2
+
+        with pytest.raises(BufferError, match=r"of DLPack 2\.[01], and this nbxrt knows 1\.1"):
+            nbxrt.from_dlpack(capsule)
+
+        assert name_of(capsule) == "dltensor_versioned"
+
+    def test_a_capsule_is_taken_once(self, runtime: Runtime) -> None:
+        capsule = nbxrt.empty(3).__dlpack__()
+
+        taken = nbxrt.from_dlpack(capsule)
+
+        assert (name_of(capsule), taken.shape) == ("used_dltensor", (3,))
+        with pytest.raises(nbxrt.ExchangeError, match="taken already"):
+            nbxrt.from_dlpack(capsule)
+
+    @pytest.mark.parametrize("value", [3, [1.0], b"bytes", None])
+    def test_what_has_no_dlpack_is_refused(self, host: Runtime, value: Any) -> None:
+        with pytest.raises(nbxrt.ArgumentTypeError, match="`__dlpack__` and `__dlpack_device__`"):
+            nbxrt.from_dlpack(value)
+
+    def test_a_capsule_of_something_else_is_refused(self, host: Runtime) -> None:
+        new = ctypes.pythonapi.PyCapsule_New
+        new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
+
+        with pytest.raises(nbxrt.ExchangeError, match="is no capsule of DLPack"):
+            nbxrt.from_dlpack(new(64, b"something else", None))
+
+    def test_a_damaged_capsule_is_refused(self, host: Runtime) -> None:
+        for offset, form, value, said in [
+            (16, "i", 65, "65 dimensions"),
+            (20, "B", 77, "class 77"),
+            (22, "H", 4, "4 lanes"),
+        ]:
+            array = nbxrt.empty(3)
+            capsule = array.__dlpack__()
+            at = structure_of(capsule) + offset
+            (ctypes.c_char * 4).from_address(at)[: struct.calcsize(form)] = struct.pack(form, value)
+
+            with pytest.raises(nbxrt.ExchangeError, match=said):
+                nbxrt.from_dlpack(capsule)
+
+
+class TestLayouts:
+    @pytest.mark.parametrize(
+        "index",
+        [..., (slice(None, None, -1),), (slice(1, None, 2), slice(None, None, -2)), (0,), (0, 0, 0), slice(0, 0)],
+    )
+    def test_every_layout_arrives_as_it_was(self, runtime: Runtime, index: Any) -> None:
+        whole = np.arange(24.0).reshape(2, 3, 4)
+        array = nbxrt.from_numpy(whole)[index]
+
+        for given in ({}, {"max_version": (1, 0)}):
+            taken = nbxrt.from_dlpack(array.__dlpack__(**given))
+            assert (taken.shape, taken.strides, taken.dtype) == (array.shape, array.strides, array.dtype)
+            assert taken.numpy().tolist() == whole[index].tolist()
+
+    def test_absent_strides_mean_that_it_is_contiguous_and_an_offset_is_added(self, host: Runtime) -> None:
+        capsule = nbxrt.from_numpy(np.arange(6.0).reshape(2, 3)).__dlpack__()
+        structure = structure_of(capsule)
+        ctypes.c_void_p.from_address(structure + 32).value = None
+        ctypes.c_int64.from_address(structure + 64).value = 1
+        ctypes.c_uint64.from_address(structure + 40).value = 24
+
+        taken = nbxrt.from_dlpack(capsule)
+
+        assert (taken.shape, taken.strides) == ((1, 3), (24, 8))
+        assert taken.numpy().tolist() == [[3, 4, 5]]
+
+    @pytest.mark.parametrize(
+        "dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64"]
+    )
+    def test_every_type_is_told(self, host: Runtime, dtype: str) -> None:
+        assert nbxrt.from_dlpack(nbxrt.empty(4, dtype)).dtype == dtype
+
+    def test_a_buffer_is_an_array_of_bytes(self, runtime: Runtime) -> None:
+        buffer = nbxrt.Buffer(4)
+        buffer.copy_from(b"abcd")
+
+        taken = nbxrt.from_dlpack(buffer)
+
+        assert (taken.dtype, taken.tobytes(), taken.ptr) == ("uint8", b"abcd", buffer.ptr)
+
+
+class TestLifetime:
+    def test_memory_lives_until_the_consumer_is_done(self, simulation: Simulation) -> None:
+        array = nbxrt.from_numpy(np.arange(3.0))
+        taken = nbxrt.from_dlpack(array)
+        part = taken[1:]
+        del array, taken
+
+        assert part.numpy().tolist() == [1, 2]
+        del part
+        assert [each for each in simulation.ledger() if each.kind == "device"] == []
+
+    def test_a_capsule_that_nobody_takes_gives_its_memory_back(self, simulation: Simulation) -> None:
+        for max_version in (None, (1, 0)):
+            array = nbxrt.empty(8)
+            seen = weakref.ref(array)
+            capsule = array.__dlpack__(max_version=max_version)
+            del array
+            assert seen() is not None
+            del capsule
+            assert seen() is None
+
+    def test_the_producer_is_told_exactly_once(self, host: Runtime) -> None:
+        told: list[int] = []
+        count = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.append)
+        capsule = nbxrt.empty(3).__dlpack__()
+        structure = structure_of(capsule)
+        ctypes.c_void_p.from_address(structure + 56).value = ctypes.cast(count, ctypes.c_void_p).value
+
+        taken = nbxrt.from_dlpack(capsule)
+        part = taken[1:]
+        del capsule, taken
+        gc.collect()
+        assert told == []
+        del part
+
+        assert told == [structure]
+
+    def test_a_structure_without_a_function_is_taken_too(self, host: Runtime) -> None:
+        capsule = nbxrt.empty(3).__dlpack__()
+        ctypes.c_void_p.from_address(structure_of(capsule) + 56).value = None
+
+        taken = nbxrt.from_dlpack(capsule)
+        del taken
+
+    def test_many_exchanges_leave_nothing(self, host: Runtime) -> None:
+        array = nbxrt.empty((2, 2))
+        before = len(dlpack._held)
+        for _each in range(300):
+            nbxrt.from_dlpack(array)
+            array.__dlpack__()
+
+        assert len(dlpack._held) == before
+
+
+class TestReadOnly:
+    def test_memory_that_may_only_be_read_is_told_as_that_and_never_written(self, host: Runtime) -> None:
+        owned = nbxrt.Buffer(4)
+        readonly = nbxrt.asarray(nbxrt.Buffer.from_handle(owned.ptr, 4, owner=owned, readonly=True))
+
+        taken = nbxrt.from_dlpack(readonly.__dlpack__(max_version=(1, 0)))
+
+        assert taken.readonly
+        with pytest.raises(nbxrt.ArgumentValueError, match="may only be read"):
+            taken.copy_from(b"1234")
+        with pytest.raises(BufferError, match=r"which DLPack can say from version 1\.0 on"):
+            readonly.__dlpack__()
+
+
+class TestPlaces:
+    @pytest.mark.parametrize("kind", ["device", "pinned", "managed"])
+    def test_codes_are_those_of_the_backends_file(self, runtime: Runtime, kind: str) -> None:
+        array = nbxrt.empty(3, kind=kind)
+
+        code = CODES[runtime.name][("device", "pinned", "managed").index(kind)]
+        assert array.__dlpack_device__() == (code, 0)
+        assert nbxrt.from_dlpack(array).ptr == array.ptr
+
+    def test_the_devices_number_is_told(self, simulation: Simulation) -> None:
+        array = nbxrt.empty(3, device=1)
+
+        assert array.__dlpack_device__()[1] == 1
+        assert nbxrt.from_dlpack(array).device is array.device
+
+    def test_metal_has_the_code_of_metal_and_no_streams(self) -> None:
+        interop = descriptions.built_in("metal")["interop"]
+
+        assert (interop["dlpack"], interop["streams"]) == ({"device": 8}, None)
+
+    @pytest.mark.parametrize(
+        ("code", "whose"),
+        [
+            (1, "backend `host`"),
+            (8, "backend `metal`"),
+            (10, "backend `hip`"),
+            (11, "backend `hip`"),
+            (99, "no backend that is known"),
+        ],
+    )
+    def test_memory_of_another_backend_is_refused_naming_both(self, cuda: Simulation, code: int, whose: str) -> None:
+        with pytest.raises(nbxrt.ExchangeError, match=rf"device type {code} is .*{whose}.* and .*cuda"):
+            nbxrt.from_dlpack(New(nbxrt.empty(3), (code, 0)))
+
+    def test_an_array_of_another_backend_in_this_process_is_refused(self, cuda: Simulation) -> None:
+        other = nbxrt.empty(3, device=nbxrt.Device(0, runtime=opened("host")))
+
+        with pytest.raises(nbxrt.ExchangeError, match="`nbxrt.asarray` copies it to the device"):
+            nbxrt.from_dlpack(other)
+
+    def test_a_device_that_is_not_there_is_named(self, cuda: Simulation) -> None:
+        with pytest.raises(nbxrt.DeviceIndexError, match=r"7, and there are 2"):
+            nbxrt.from_dlpack(New(nbxrt.empty(3), (2, 7)))
+
+    def test_a_consumer_may_ask_for_a_copy_and_for_the_host(self, runtime: Runtime) -> None:
+        array = nbxrt.from_numpy(np.arange(3.0))
+
+        copied = nbxrt.from_dlpack(array.__dlpack__(copy=True, max_version=(1, 0)))
+        hosted = nbxrt.from_dlpack(array, device=0, copy=True)
+
+        assert array.ptr not in (copied.ptr, hosted.ptr)
+        assert copied.numpy().tolist() == hosted.numpy().tolist() == [0, 1, 2]
+        with pytest.raises(nbxrt.ExchangeError, match=r"is not in DLPack's device \(77, 0\)"):
+            array.__dlpack__(dl_device=(77, 0))
+
+    def test_a_device_gives_a_copy_on_the_host_when_that_is_asked_for(self, simulation: Simulation) -> None:
+        array = nbxrt.from_numpy(np.arange(3.0))
+
+        capsule = array.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+
+        assert nbxrt.objects.dlpack._form_of(capsule).name.value
+        with pytest.raises(nbxrt.ExchangeError):
+            array.__dlpack__(dl_device=(1, 0), copy=False)
+
+    def test_a_copy_that_is_forbidden_is_not_made(self, simulation: Simulation) -> None:
+        with pytest.raises(nbxrt.ArgumentValueError, match="`copy=False`"):
+            nbxrt.from_dlpack(nbxrt.empty(3), device=1, copy=False)
+
+    def test_a_backend_whose_file_gives_no_numbers_exchanges_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_force: Callable[[Runtime], Runtime]
+    ) -> None:
+        in_force(toys.open_toy(tmp_path, monkeypatch))
+        array = nbxrt.empty(3)
+
+        for name in ("__cuda_array_interface__", "__array_interface__"):
+            assert not hasattr(array, name)
+        with pytest.raises(nbxrt.ExchangeError, match="Toy has no DLPack number for device memory"):
+            array.__dlpack__()
+
+    def test_a_users_backend_has_what_its_file_says(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_force: Callable[[Runtime], Runtime]
+    ) -> None:
+        said = {"dlpack": {"device": 777}, "array_interface": "__toy_array__", "streams": {"default": 1}}
+        in_force(toys.open_toy(tmp_path, monkeypatch, interop=said))
+        array = nbxrt.empty(3)
+
+        assert array.__dlpack_device__() == (777, 0)
+        assert array.__toy_array__["data"] == (array.ptr, False)
+        assert not hasattr(array, "__cuda_array_interface__")
+
+
+class TestStreams:
+    """A consumer says in which stream it goes on; a producer makes the memory ready there."""
+
+    def order(self, simulation: Simulation) -> list[tuple[str, Any]]:
+        """What was given to which stream, in order."""
+        names = ("event_record", "stream_wait_event")
+        return [(call.operation, call.arguments["stream"]) for call in simulation.log() if call.operation in names]
+
+    def test_the_consumers_stream_waits_for_the_current_one(self, simulation: Simulation) -> None:
+        array, ours, theirs = nbxrt.empty(3), nbxrt.Stream(), nbxrt.Stream()
+        with ours:
+            simulation.clear()
+            array.__dlpack__(stream=theirs.handle)
+
+        assert self.order(simulation) == [("event_record", ours.handle), ("stream_wait_event", theirs.handle)]
+
+    def test_none_is_the_default_stream_and_minus_one_asks_for_no_order(self, simulation: Simulation) -> None:
+        array = nbxrt.empty(3)
+        with nbxrt.Stream() as ours:
+            simulation.clear()
+            array.__dlpack__()
+            waits = self.order(simulation)
+            simulation.clear()
+            array.__dlpack__(stream=-1)
+
+        assert waits == [("event_record", ours.handle), ("stream_wait_event", 0)]
+        assert self.order(simulation) == []
+
+    @pytest.mark.parametrize(
+        ("backend", "taken", "refused"),
+        [("cuda", [1, 2], [0, -2]), ("hip", [0], [1, 2, -2]), ("host", [], [0, 1, 2, 512])],
+    )
+    def test_numbers_mean_what_the_backends_file_says(
+        self, request: pytest.FixtureRequest, backend: str, taken: list[int], refused: list[int],
+        in_force: Callable[[Runtime], Runtime],
+    ) -> None:  # fmt: skip
+        if backend == "host":
+            in_force(opened("host"))
+        else:
+            in_force(request.getfixturevalue("simulated")(backend).open())
+        array = nbxrt.empty(3)
+
+        for number in (*taken, None, -1):
+            array.__dlpack__(stream=number)
+        for number in (*refused, True, "1", 1.0):
+            with pytest.raises(nbxrt.ExchangeError, match="`__dlpack__`: `stream`"):
+                array.__dlpack__(stream=number)
+
+    def test_a_producer_is_told_the_number_of_our_stream(self, simulation: Simulation) -> None:
+        producer = New(nbxrt.empty(3))
+        stream = nbxrt.Stream()
+
+        nbxrt.from_dlpack(producer)
+        nbxrt.from_dlpack(producer, stream=stream)
+
+        default = {"cuda": 1, "hip": 0}[simulation.name]
+        assert producer.asked == [(default, dlpack.VERSION), (stream.handle, dlpack.VERSION)]
+
+    def test_a_producer_without_streams_is_told_none(self, host: Runtime) -> None:
+        producer = New(nbxrt.empty(3))
+
+        nbxrt.from_dlpack(producer)
+
+        assert producer.asked == [(None, dlpack.VERSION)]
+
+    def test_work_is_seen_by_the_consumer_in_its_order(self, simulation: Simulation) -> None:
+        ours, theirs = nbxrt.Stream(non_blocking=True), nbxrt.Stream(non_blocking=True)
+        buffer, seen = nbxrt.Buffer(4), bytearray(4)
+        with ours:
+            buffer.fill(9)
+            capsule = buffer.__dlpack__(stream=theirs.handle)
+        nbxrt.from_dlpack(capsule, stream=theirs).copy_to(seen, stream=theirs)
+        theirs.sync()
+
+        assert bytes(seen) == b"\x09" * 4
+
+
+class TestNumPy:
+    """NumPy is a real consumer and producer of memory of the host."""
+
+    @pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float16", "float64", "complex128"])
+    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3, 4)])
+    def test_arrays_go_there_and_back_without_a_copy(self, host: Runtime, dtype: str, shape: tuple[int, ...]) -> None:
+        given = np.ones(shape, dtype)
+
+        ours = nbxrt.from_dlpack(given)
+        back = np.from_dlpack(ours)
+
+        assert (back.shape, back.dtype, ours.shape, ours.dtype) == (shape, given.dtype, shape, dtype)
+        if given.size:
+            back[...] = 0
+            assert not given.any()
+
+    def test_strides_of_any_sign_go_there_and_back(self, host: Runtime) -> None:
+        given = np.arange(24.0).reshape(2, 3, 4)[:, ::-1, ::2]
+
+        assert np.from_dlpack(nbxrt.from_dlpack(given)).tolist() == given.tolist()
+
+    def test_memory_outlives_the_array_that_numpy_took_it_from(self, host: Runtime) -> None:
+        ours = nbxrt.from_numpy(np.arange(1000.0))
+        theirs = np.from_dlpack(ours)
+        del ours
+        filler = [nbxrt.zeros(1000, "float64") for _each in range(10)]
+
+        assert theirs.tolist() == list(range(1000))
+        del filler
+
+    def test_pinned_memory_of_a_device_is_shared_with_the_host(self, cuda: Simulation) -> None:
+        pinned = nbxrt.from_numpy(np.arange(4.0), kind="pinned")
+
+        theirs = np.from_dlpack(pinned)
+        theirs[0] = 7
+
+        assert pinned.numpy().tolist() == [7, 1, 2, 3]
+
+    def test_what_numpy_may_not_write_is_read_only_here(self, host: Runtime) -> None:
+        given = np.arange(3.0)
+        given.flags.writeable = False
+
+        assert nbxrt.asarray(given).readonly
