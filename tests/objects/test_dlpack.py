@@ -278,7 +278,7 @@ class TestPlaces:
     def test_an_array_of_another_backend_in_this_process_is_refused(self, cuda: Simulation) -> None:
         other = nbxrt.empty(3, device=nbxrt.Device(0, runtime=opened("host")))
 
-        with pytest.raises(nbxrt.ExchangeError, match="`nbxrt.asarray` copies it to the device"):
+        with pytest.raises(nbxrt.ExchangeError, match=r"`nbxrt\.asarray` copies it to the device"):
             nbxrt.from_dlpack(other)
 
     def test_a_device_that_is_not_there_is_named(self, cuda: Simulation) -> None:
