@@ -103,6 +103,20 @@ def load(name: "str | os.PathLike[str]") -> "Description":
     return find(name)[1]()
 
 
+def maturity(description: "Description") -> str:
+    """How well a backend's operations are known, computed from the evidence that its file gives for each.
+
+    `verified` (all were read in the vendor's headers), `partly verified`, `from call sites` (none was read in a header
+    or found in a library), `inferred`, or `unstated`.
+    """
+    counts = description["evidence"]
+    if set(counts) == {"header"}:
+        return "verified"
+    if counts.get("header") or counts.get("binary"):
+        return "partly verified"
+    return "from call sites" if counts.get("call_site") else "inferred" if counts.get("inferred") else "unstated"
+
+
 def demand_trust(description: "Description") -> None:
     """Refuse a description that somebody else may change: the files that the user named for it, bases included.
 

@@ -68,12 +68,15 @@ def _apple_wheels() -> str:
 TOOLS: dict[str, Callable[[], str]] = {
     "apple-wheels": _apple_wheels,
     "cc": _program(os.environ.get("CC", "cc"), "gcc", "clang"),
+    "cxx": _program(os.environ.get("CXX", "c++"), "g++", "clang++"),
     "check-jsonschema": _module("check_jsonschema"),
     "cuda-pathfinder": _pathfinder,
     "gobjc": objective_c.missing,
     "node": _program("node"),
     "npm": _program("npm"),
     "numpy": _module("numpy"),
+    "pefile": _module("pefile"),
+    "pyelftools": _module("elftools"),
     "wheels": _wheels,
 }
 

@@ -31,7 +31,18 @@ from pathlib import Path
 from typing import Any
 
 from nbxrt.catalogue import compiling_steps, encodings, reading, stubs
-from nbxrt.catalogue.model import Backend, Identity, Interop, Operation, Range, Role, Status, Variant, structure
+from nbxrt.catalogue.model import (
+    Backend,
+    Evidence,
+    Identity,
+    Interop,
+    Operation,
+    Range,
+    Role,
+    Status,
+    Variant,
+    structure,
+)
 from nbxrt.catalogue.resolving import Resolver
 
 #: Parameters of the calls that belong to a role instead of an operation.
@@ -132,6 +143,7 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
             for name, operation in backend.operations.items()
         },
         "absent": _absent(backend, contract),
+        "evidence": _evidence(backend, contract),
         "file": backend.file,
     }
 
@@ -169,6 +181,30 @@ def _absent(backend: Backend, contract: dict[str, Any]) -> dict[str, tuple[str, 
         else:
             absent[name] = (f"the file was written for contract {backend.contract}, which does not have it", 0)
     return absent
+
+
+def _evidence(backend: Backend, contract: dict[str, Any]) -> dict[str, int]:
+    """How many operations that call the vendor rest on each kind of evidence; `unstated` where nothing is said."""
+    counts: dict[str, int] = {}
+    for name, operation in backend.operations.items():
+        if any(variant.form not in _OWN_FORMS for variant in operation.variants):
+            found = evidence_of(backend, name, contract["operations"][name]["group"])
+            kind = "unstated" if found is None else found.kind
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+#: Forms that call nothing of the vendor's.
+_OWN_FORMS = ("value", "same", "policy")
+
+
+def evidence_of(backend: Backend, operation: str, group: str) -> Evidence | None:
+    """What an operation rests on: the entry that names it, else its group, else all the rest."""
+    for wanted in (operation, group):
+        for entry in backend.evidence:
+            if wanted in entry.operations:
+                return entry
+    return next((entry for entry in backend.evidence if not entry.operations), None)
 
 
 def _spread(by_group: Any, contract: dict[str, Any]) -> dict[str, str]:

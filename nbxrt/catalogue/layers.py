@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.document import Document, Entry, Path
 
 # What a file says about itself.
-_OWN = ("extends", "override")
+_OWN = ("extends", "override", "evidence")
 
 # Sections whose entries are units. In `libraries` the units are a level deeper: the keys of each role.
-_SECTIONS = ("presence", "libraries", "structs", "messages", "enums", "needs", "operations", "absent")
+_SECTIONS = ("presence", "libraries", "structs", "messages", "enums", "needs", "operations", "absent", "headers")
 
 # Sections that are there even when nothing is left in them.
 _ALWAYS = ("libraries", "operations")

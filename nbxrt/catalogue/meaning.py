@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue import explanations, identities, layouts, messages, searches, sequences, signatures
+from nbxrt.catalogue import evidence, explanations, identities, layouts, messages, searches, sequences, signatures
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import names_in
 
@@ -240,6 +240,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *searches.CHECKS,
     *identities.CHECKS,
     *explanations.CHECKS,
+    *evidence.CHECKS,
     *signatures.CHECKS,
     *sequences.CHECKS,
     *layouts.CHECKS,

@@ -198,6 +198,15 @@ class Interop:
 
 
 @frozen
+class Evidence:
+    """How some operations are known, and from where; `operations` may name groups, and is empty for all the rest."""
+
+    kind: str
+    source: str
+    operations: tuple[str, ...] = ()
+
+
+@frozen
 class Backend:
     """One backend file, whole."""
 
@@ -225,6 +234,8 @@ class Backend:
     policies: Mapping[str, PolicyParts] = field(factory=dict)
     operations: Mapping[str, Operation] = field(factory=dict)
     absent: Mapping[str, Absence] = field(factory=dict)
+    headers: Mapping[str, Any] = field(factory=dict)
+    evidence: tuple[Evidence, ...] = ()
     file: str = ""
     override: bool = False
 
@@ -264,6 +275,10 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
             for name, forms in data["operations"].items()
         },
         absent={name: Absence(reason, line(("absent", name))) for name, reason in data.get("absent", {}).items()},
+        headers=dict(data.get("headers", {})),
+        evidence=tuple(
+            Evidence(entry["kind"], entry["source"], tuple(entry.get("for", ()))) for entry in data.get("evidence", ())
+        ),
         file=file,
         override=data.get("override", False),
     )

@@ -78,6 +78,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "wrong-policy",
         "unmapped-attribute",
         "idle-need",
+        "doubtful-evidence",
     ),
     "layouts": (
         "missing-enum",
@@ -88,6 +89,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "unknown-field",
         "field-outside-struct",
         "incomplete-struct",
+        "unknown-named",
     ),
     "messages": (
         "bad-encoding",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue.schema_calls import call_definitions, operation_rule
+from nbxrt.catalogue.schema_evidence import evidence_rule, headers_rule
 from nbxrt.catalogue.schema_extends import changeable, extends, list_definitions, optional, whole_file
 from nbxrt.catalogue.schema_layouts import enum_rules, layout_definitions
 from nbxrt.catalogue.schema_libraries import ROLES, library_definitions
@@ -183,6 +184,8 @@ def _top_level(contract: Contract) -> Schema:
                 **{name: _described(operation.says, "reason") for name, operation in contract.operations.items()},
             },
         ),
+        "headers": headers_rule(contract),
+        "evidence": evidence_rule(contract),
         "override": {
             "description": "True: this file takes the place of another backend of the same name.",
             "type": "boolean",

@@ -27,6 +27,7 @@ DISTRIBUTION = "^[a-z0-9]([-a-z0-9]|\\{major\\})*$"
 ROOT = "^(/|\\$[A-Za-z_]|[A-Za-z]:)\\S*"
 STEM = "^[^/ ]+$"
 PROTOCOL = "^__[a-z][a-z0-9_]*__$"
+MEMBER = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*|\\[[0-9]+\\])*$"
 NOT_BLANK = "\\S"
 RELATIVE = "^(?![/\\\\]|[A-Za-z]:)\\S"
 
@@ -49,6 +50,7 @@ _USUAL = {
     VARIABLE: "value",  # also the pattern of structures and fields
     PACKAGE: "vendor.runtime",
     RELATIVE: "lib64",
+    MEMBER: "location.type",
 }
 
 

@@ -25,7 +25,7 @@ MARK = "CHECK"
 #: The usual name of the schema beside a file, which `nbxrt schema -o` writes.
 SCHEMA_FILE = "backend.schema.json"
 
-_LEFT_OUT = ("presence", "triton", "interop", "override", "extends")
+_LEFT_OUT = ("presence", "triton", "interop", "override", "extends", "headers", "evidence")
 _NOT_CHECKED = "not checked yet"
 
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": "nbxrt.cli.explain",
     "diff": "nbxrt.cli.diff",
     "validate": "nbxrt.cli.validate",
+    "verify": "nbxrt.cli.verify",
     "simulate": "nbxrt.cli.simulate",
     "conform": "nbxrt.cli.conform",
     "schema": "nbxrt.cli.schema",

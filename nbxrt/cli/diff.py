@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 #: What tells descriptions apart and is no part of what they mean.
-_IDENTITY = ("name", "file", "layers", "operations", "absent", "libraries", "structs", "enums")
+_IDENTITY = ("name", "file", "layers", "operations", "absent", "libraries", "structs", "enums", "evidence")
 
 
 @attrs.frozen

@@ -53,6 +53,8 @@ def _described(description: Mapping[str, Any]) -> dict[str, Any]:
         "triton": {"keys": list(keys), "target": target} if keys else None,
         "bound": len(description["operations"]),
         "absent": len(description["absent"]),
+        "evidence": dict(description["evidence"]),
+        "maturity": descriptions.maturity(description),
         "file": description["file"],
     }
 
@@ -65,4 +67,11 @@ def _write(writer: Writer, row: Mapping[str, Any]) -> None:
     triton = f", Triton key {' or '.join(row['triton']['keys'])}" if row["triton"] else ""
     said = f"{row['title']}: {row['kind']} on {', '.join(row['platforms'])}; priority {row['priority']}{triton}"
     counts = f"{row['bound']} operations bound, {row['absent']} absent, in {row['file']}"
-    writer.row(row["name"], f"{said}\n{counts}", indent=0, style="bold", word=row["title"])
+    maturity = f"{row['maturity']}{_evidence(row)}"
+    writer.row(row["name"], f"{said}\n{counts}\n{maturity}", indent=0, style="bold", word=row["title"])
+
+
+def _evidence(row: Mapping[str, Any]) -> str:
+    """What the bound operations rest on; empty where the maturity says it all."""
+    said = [f"{count} {kind}" for kind, count in row["evidence"].items()]
+    return f": evidence for {', '.join(said)}" if len(said) > 1 else ""

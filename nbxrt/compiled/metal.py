@@ -355,4 +355,5 @@ DESCRIPTION = {'name': 'metal',
             'receive': ('there is no collective library for Metal', 135),
             'group_start': ('there is no collective library for Metal', 135),
             'group_end': ('there is no collective library for Metal', 135)},
+ 'evidence': {},
  'file': 'backends/metal.yaml'}

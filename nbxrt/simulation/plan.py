@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from nbxrt import errors
 from nbxrt.binding.library import applies
+from nbxrt.versions import by_role
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -93,7 +93,7 @@ def make_plan(
     Raises: CapabilityError for a backend that has no C library to stand in for; ArgumentValueError.
     """
     _refuse_what_is_no_library(description)
-    versions = _versions(description, {"runtime": version} if isinstance(version, str) else dict(version or {}))
+    versions = by_role(description, version)
     files = {role: _files(description, role, versions, system) for role in description["libraries"]}
     plan = Plan(description, contract, files, versions, ())
     unknown = set(without) - set(plan_symbols(functions := _functions(plan, system)))
@@ -115,46 +115,6 @@ def _refuse_what_is_no_library(description: Description) -> None:
         raise errors.CapabilityError(
             f"{description['title']} cannot be simulated: {reason}", backend=description["name"]
         )
-
-
-def _versions(description: Description, wanted: Mapping[str, str]) -> dict[str, Version]:
-    own = [role for role, data in description["libraries"].items() if "same_as" not in data]
-    if unknown := set(wanted) - set(own):
-        raise errors.ArgumentValueError(f"{description['title']} has no library of its own for {', '.join(unknown)}")
-    versions: dict[str, Version] = {}
-    for role in own:
-        versions[role] = _version(description, role, wanted.get(role), versions.get("runtime", ()))
-    return versions
-
-
-def _version(description: Description, role: str, wanted: str | None, runtime: Version) -> Version:
-    """What is wanted; else the runtime's version where the role goes by the same numbers; else its best major."""
-    data = description["libraries"][role]
-    majors = [major for major, _files in data["names"] if major is not None]
-    if wanted is not None:
-        if not re.fullmatch(r"\d+(\.\d+)*", wanted):
-            raise errors.ArgumentValueError(f"a version is numbers with dots, not {wanted!r}")
-        version = tuple(map(int, wanted.split(".")))
-        if majors and version[0] not in majors:
-            raise errors.ArgumentValueError(f"{description['file']} has no `{role}` of major {version[0]}: {majors}")
-        return version
-    if not majors:
-        return runtime if data["version"] else ()
-    if runtime and runtime[0] in majors:
-        return runtime
-    return next(((major,) for major in majors if _is_laid_out(description, role, (major,))), (majors[0],))
-
-
-def _is_laid_out(description: Description, role: str, version: Version) -> bool:
-    """Whether the file knows every structure that the role's operations use, in that version."""
-    return all(
-        any(applies(version, since, before) for since, before, *_layout in description["structs"][argument[1]])
-        for _line, variants in description["operations"].values()
-        for form, _since, _before, _platforms, what, _results in variants
-        if form == "call" and what[1] == role
-        for argument in what[2]
-        if argument[0] == "rows" or argument[0].startswith("struct")
-    )
 
 
 def _files(description: Description, role: str, versions: Mapping[str, Version], system: str) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conftest import CommandLine
 
 COMMANDS = (
-    "doctor", "list", "libraries", "show", "new", "upgrade", "explain", "diff", "validate", "simulate", "conform",
-    "schema", "demo",
+    "doctor", "list", "libraries", "show", "new", "upgrade", "explain", "diff", "validate", "verify", "simulate",
+    "conform", "schema", "demo",
 )  # fmt: skip
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -58,6 +58,8 @@ def test_json_counts_bound_and_absent_operations(cli: CommandLine) -> None:
         "triton": None,
         "bound": len(host["operations"]),
         "absent": len(host["absent"]),
+        "evidence": {"header": 11},
+        "maturity": "verified",
         "file": "backends/host.yaml",
         "faults": [],
     }

@@ -1,0 +1,96 @@
+"""Whether what a file says of its evidence, and of names in headers, fits what else it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.subject import Subject
+
+
+def check_evidence(subject: Subject) -> Iterator[Diagnostic]:
+    """Every bound operation rests on one entry, and no entry is for what is not bound."""
+    entries = subject.value("evidence")
+    if not isinstance(entries, list):
+        return
+    bound = [name for name in subject.contract.operations if name in _calling(subject)]
+    seen: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        for at, name in enumerate(entry.get("for", ("",))):
+            path = ("evidence", index, "for", at) if name else ("evidence", index)
+            if name in seen:
+                said = f"{quoted(name)} has evidence already" if name else "another entry is for all the rest already"
+                yield subject.diagnostic(path, "doubtful-evidence", said)
+            elif name and not _is_bound(subject, name, bound):
+                message = f"{quoted(name)} is not offered, so nothing is to be known of it"
+                yield subject.diagnostic(path, "doubtful-evidence", message)
+            seen.setdefault(name, index)
+    rest = [name for name in bound if not {name, subject.contract.operations[name].group, ""} & set(seen)]
+    if rest:
+        message = f"nothing is said of {listed(rest)}"
+        hint = "name them under `for`, or leave `for` out in the entry for all the rest"
+        yield subject.diagnostic(("evidence",), "doubtful-evidence", message, at="key", hint=hint)
+
+
+def _calling(subject: Subject) -> set[str]:
+    """The operations that call the vendor; of the others there is nothing to be known."""
+    own = ("value", "same", "policy")
+    return {each.operation.name for each in subject.variants() if not any(form in each.spec for form in own)}
+
+
+def _is_bound(subject: Subject, name: str, bound: list[str]) -> bool:
+    return name in bound or any(subject.contract.operations[each].group == name for each in bound)
+
+
+def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
+    """Names in headers are of words, codes and fields that the file has."""
+    headers = subject.section("headers")
+    for enum, names in headers.get("enums", {}).items():
+        known = {word for _path, entry in _entries(subject, enum) for word in entry.get("words", entry)}
+        yield from _strangers(subject, ("headers", "enums", enum), names, known, f"`enums.{enum}`")
+    for role, names in headers.get("codes", {}).items():
+        kinds = subject.mapping("libraries", role, "status", "kinds")
+        yield from _strangers(
+            subject, ("headers", "codes", role), names, {"success", *kinds}, f"`libraries.{role}.status`"
+        )
+        yield from _wrong_counts(subject, role, names, kinds)
+    for struct, names in headers.get("structs", {}).items():
+        layouts = [
+            entry for _path, entry in subject.entries(("structs", struct), subject.mapping("structs").get(struct))
+        ]
+        known = {field for layout in layouts if layout for field in layout.get("fields", {})}
+        yield from _strangers(subject, ("headers", "structs", struct), names, known, f"`structs.{struct}`")
+
+
+def _entries(subject: Subject, enum: str) -> list[tuple[Any, dict[str, Any]]]:
+    return list(subject.entries(("enums", enum), subject.value("enums", enum) or {}))
+
+
+def _strangers(
+    subject: Subject, path: tuple[str, ...], names: dict[str, Any], known: set[str], where: str
+) -> Iterator[Diagnostic]:
+    for name in names:
+        if name not in known:
+            message = f"{where} has no {quoted(name)} that could have a name in a header"
+            hint = did_you_mean(name, known)
+            yield subject.diagnostic((*path, name), "unknown-named", message, at="key", hint=hint)
+
+
+def _wrong_counts(subject: Subject, role: str, names: dict[str, Any], kinds: dict[str, Any]) -> Iterator[Diagnostic]:
+    for kind, given in names.items():
+        codes, called = _count(kinds.get(kind)), _count(given)
+        if kind in kinds and codes != called:
+            message = f"`{kind}` has {codes} codes, and {called} names"
+            yield subject.diagnostic(("headers", "codes", role, kind), "unknown-named", message)
+
+
+def _count(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 1
+
+
+CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (check_evidence, check_header_names)

@@ -1,0 +1,108 @@
+"""The part of the schema about what a file rests on: its evidence, and the names that headers have for its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nbxrt.catalogue.contract_checks import ROLES
+from nbxrt.catalogue.schema_extends import optional
+from nbxrt.catalogue.schema_parts import (
+    MEMBER,
+    NOT_BLANK,
+    STRUCT_NAME,
+    VARIABLE,
+    Schema,
+    choice,
+    keyed,
+    one_or_list,
+    string,
+    strings,
+)
+
+if TYPE_CHECKING:
+    from nbxrt.catalogue.contract import Contract
+
+#: What a statement can rest on, the strongest first.
+EVIDENCE = {
+    "header": "Read in the vendor's own header.",
+    "binary": "The symbol is exported by the vendor's own library; its signature is not known from there.",
+    "call_site": "Seen where another project calls it, or declares it itself.",
+    "inferred": "Follows from the rest, and nobody has seen it.",
+}
+
+MACRO = "^[A-Za-z_][A-Za-z0-9_]*(=\\S+)?$"
+
+
+def evidence_rule(contract: Contract) -> Schema:
+    """The list of what the operations rest on."""
+    names = [*contract.groups, *contract.operations]
+    entry = keyed(
+        "an entry of `evidence`",
+        "What some operations rest on.",
+        {
+            "kind": choice(EVIDENCE, "How it is known."),
+            "source": string(NOT_BLANK, "Where, with the version.", "vendor_runtime.h 2.1"),
+            "for": {
+                "description": "Operations and groups; all that no other entry names when left out.",
+                "type": "array",
+                "minItems": 1,
+                "uniqueItems": True,
+                "items": {"description": "An operation or a group.", "enum": names},
+                "examples": [["memory", "stream_create"]],
+            },
+        },
+        ["kind", "source"],
+    )
+    return {
+        "description": "What is known of the operations, and from where; said of this file alone, never inherited.",
+        "type": "array",
+        "minItems": 1,
+        "items": entry,
+    }
+
+
+def headers_rule(contract: Contract) -> Schema:
+    """The names that the vendor's headers have for what the file gives numbers and places of."""
+    constant = string(VARIABLE, "The name of the number in the vendor's headers.", "vendorMemcpyHostToDevice")
+    enums = {
+        name: optional(keyed(f"names of `{name}`", words.says, dict.fromkeys(_words(contract, name), constant)))
+        for name, words in {**contract.enums, **contract.flags}.items()
+    }
+    kinds = dict.fromkeys(
+        ("success", *contract.errors), one_or_list(VARIABLE, "Names of the codes, in their order.", "vendorErrorMemory")
+    )
+    codes = {
+        role: keyed("names of codes", "Names of the role's status codes by what they mean.", kinds) for role in ROLES
+    }
+    member = one_or_list(MEMBER, "The member, or the path to it; several where versions differ.", "location.type")
+    structs = {
+        "title": "members",
+        "description": "Members by the file's name of the field, where the header has another.",
+        "type": "object",
+        "propertyNames": {"pattern": STRUCT_NAME},
+        "additionalProperties": member,
+    }
+    return keyed(
+        "`headers`",
+        "Names in the vendor's headers, for `nbxrt verify`.",
+        {
+            "define": optional(strings(MACRO, "Macros that are defined before the headers.", ["VENDOR_C_ONLY"])),
+            "enums": optional(keyed("names of words", "Names of the numbers of words and flags.", enums)),
+            "codes": optional(keyed("names of codes by role", "Names of status codes by role.", codes)),
+            "structs": optional(
+                {
+                    "title": "members of structures",
+                    "description": "Members of structures that the header calls otherwise.",
+                    "type": "object",
+                    "propertyNames": {"pattern": STRUCT_NAME},
+                    "additionalProperties": structs,
+                }
+            ),
+        },
+    )
+
+
+def _words(contract: Contract, name: str) -> list[str]:
+    if name in contract.enums:
+        return list(contract.enums[name].words)
+    return [form for word in contract.flags[name].words for form in (word, f"not_{word}")]

@@ -1,0 +1,167 @@
+"""What a backend file states of the vendor's interface in one version: functions, numbers, codes, layouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from nbxrt.binding.library import applies
+from nbxrt.verifying import comparing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Version = tuple[int, ...]
+
+
+@attrs.frozen
+class Function:
+    """A call: one of the symbols is a function of the role's library, with these parameters and this result."""
+
+    subject: str
+    role: str
+    symbols: tuple[str, ...]
+    takes: tuple[comparing.Type, ...]
+    returns: comparing.Type
+
+
+@attrs.frozen
+class Constant:
+    """A number that the vendor's headers have under a name."""
+
+    subject: str
+    role: str
+    name: str
+    value: int
+    said: str
+
+
+@attrs.frozen
+class Field:
+    """A member of a structure: its paths in the headers, of which one counts, where it lies, its type or its size."""
+
+    name: str
+    members: tuple[str, ...]
+    offset: int
+    type: comparing.Type
+
+
+@attrs.frozen
+class Layout:
+    """A structure, by its name in the header."""
+
+    subject: str
+    role: str
+    name: str
+    nbytes: int
+    fields: tuple[Field, ...]
+
+
+@attrs.frozen(eq=False)
+class Claims:
+    """Everything that a description states for these versions; `names` are the file's `headers`."""
+
+    description: Mapping[str, Any]
+    contract: Mapping[str, Any]
+    versions: Mapping[str, Version]
+    names: Mapping[str, Any]
+    system: str
+
+    def served(self, role: str) -> str:
+        """The role whose library serves a role."""
+        return str(self.description["libraries"].get(role, {}).get("same_as", role))
+
+    def functions(self) -> Iterator[Function]:
+        """Every call of an operation, then those of the roles themselves."""
+        for operation, (_line, variants) in self.description["operations"].items():
+            for form, since, before, platforms, what, _results in variants:
+                if form != "call" or (platforms is not None and self.system not in platforms):
+                    continue
+                if applies(self.versions[self.served(what[1])], since, before):
+                    yield self._function(f"operations.{operation}", what[1], what)
+        yield from self._role_functions()
+
+    def _role_functions(self) -> Iterator[Function]:
+        for role in self.versions:
+            data = self.description["libraries"][role]
+            calls = {key: data[key] for key in ("version", "driver_version", "init", "enter", "close")}
+            calls |= {f"status.{key}": data["status"][key] for key in ("clear", "name", "text")}
+            for key, call in calls.items():
+                if call:
+                    yield self._function(f"libraries.{role}.{key}", call[1] or role, call)
+
+    def _function(self, subject: str, role: str, call: tuple[Any, ...]) -> Function:
+        symbols, _role, arguments, returns, _usual = call
+        takes = comparing.parameters(arguments, lambda struct: self._layout(struct, role)[0])
+        return Function(subject, self.served(role), symbols, tuple(takes), comparing.returned(returns))
+
+    def _layout(self, struct: str, role: str) -> tuple[int, Mapping[str, tuple[Any, ...]]]:
+        """Size and fields of a structure in the role's version; the first of the file where none is for it."""
+        layouts = self.description["structs"][struct]
+        version = self.versions[self.served(role)]
+        _since, _before, nbytes, fields, _constants = next(
+            (layout for layout in layouts if applies(version, layout[0], layout[1])), layouts[0]
+        )
+        return nbytes, fields
+
+    def constants(self) -> Iterator[Constant]:
+        """The numbers of words and flags, and the codes of each role, that the file names."""
+        for enum, names in self.names.get("enums", {}).items():
+            role = self._role_using(enum)
+            numbers = self._numbers(enum, role)
+            for word, name in names.items():
+                if word in numbers:
+                    yield Constant(f"enums.{enum}", role, name, numbers[word], f"`{word}`")
+        for role, kinds in self.names.get("codes", {}).items():
+            status = self.description["libraries"][role]["status"]
+            known = {"success": (status["success"],), **status["kinds"]}
+            for kind, names in kinds.items():
+                listed = names if isinstance(names, list) else [names]
+                for name, code in zip(listed, known.get(kind, ()), strict=False):
+                    yield Constant(f"libraries.{role}.status", role, name, code, f"`{kind}`")
+
+    def _numbers(self, enum: str, role: str) -> Mapping[str, int]:
+        entries = self.description["enums"].get(enum, ())
+        version = self.versions[role]
+        return next((words for since, before, words in entries if applies(version, since, before)), {})
+
+    def _role_using(self, enum: str) -> str:
+        """The role whose library an enum, or a set of flags, is passed to."""
+        for operation, (_line, variants) in self.description["operations"].items():
+            entry = self.contract["operations"][operation]
+            kinds = {kind for _name, kind, _zero, _default in entry["takes"]} | {kind for _name, kind in entry["gives"]}
+            calls = [what for form, _s, _b, _p, what, _r in variants if form == "call"]
+            flags = {argument[1] for call in calls for argument in call[2] if argument[0] == "flags"}
+            if calls and enum in kinds | flags:
+                return self.served(calls[0][1])
+        return "runtime"
+
+    def layouts(self) -> Iterator[Layout]:
+        """The structures that calls use."""
+        for struct, role in self._structs().items():
+            nbytes, fields = self._layout(struct, role)
+            named = self.names.get("structs", {}).get(struct, {})
+            stated = tuple(
+                Field(field, _members(named.get(field, field)), spec[0], _field_type(spec))
+                for field, spec in fields.items()
+            )
+            yield Layout(f"structs.{struct}", self.served(role), struct, nbytes, stated)
+
+    def _structs(self) -> dict[str, str]:
+        """Each structure that a call of these versions uses, and the role of its library."""
+        used: dict[str, str] = {}
+        for _line, variants in self.description["operations"].values():
+            for form, since, before, _platforms, what, _results in variants:
+                if form == "call" and applies(self.versions[self.served(what[1])], since, before):
+                    names = (arg[1] for arg in what[2] if arg[0] == "rows" or arg[0].startswith("struct"))
+                    used.update((name, what[1]) for name in names if name not in used)
+        return used
+
+
+def _members(named: str | list[str]) -> tuple[str, ...]:
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _field_type(spec: tuple[Any, ...]) -> comparing.Type:
+    return comparing.Type("bytes", spec[2]) if len(spec) > 2 else comparing.scalar(spec[1])

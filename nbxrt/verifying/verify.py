@@ -1,0 +1,300 @@
+"""Comparing a backend file with headers and libraries: what is asked, and what becomes of each part of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from nbxrt import descriptions, errors, versions
+from nbxrt.binding.machine import Machine
+from nbxrt.verifying import headers as asking
+from nbxrt.verifying import symbols
+from nbxrt.verifying.claims import Claims
+from nbxrt.verifying.comparing import agrees, differences, said
+from nbxrt.verifying.result import Result, Row, State
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from nbxrt.catalogue.document import Document
+    from nbxrt.verifying.claims import Constant, Field, Function, Layout
+
+HEADER = "header"
+
+
+@attrs.define
+class _Finding:
+    """What is known of a row while it is looked at: who agreed or not, and what was said."""
+
+    by: list[str] = attrs.field(factory=list)
+    faults: list[str] = attrs.field(factory=list)
+    notes: list[str] = attrs.field(factory=list)
+    declared: list[str] = attrs.field(factory=list)
+
+    def checked(self, by: str, faults: Iterable[str] = ()) -> None:
+        self.by += [by] if by not in self.by else []
+        self.faults += faults
+
+    @property
+    def state(self) -> State:
+        return State.WRONG if self.faults else State.OK if self.by else State.UNVERIFIED
+
+
+Findings = dict[str, _Finding]
+
+
+def verify(
+    backend: str | os.PathLike[str],
+    *,
+    headers: Sequence[str | os.PathLike[str]] = (),
+    include: Sequence[str | os.PathLike[str]] = (),
+    libraries: Sequence[str | os.PathLike[str]] = (),
+    version: str | Mapping[str, str] | None = None,
+) -> Result:
+    """Compare a backend, by name or file, with the vendor's headers and library files.
+
+    `include` are folders for what the headers include. `version` is that of the runtime, or versions by role; else it
+    is taken from the libraries' file names, else the best that the file knows. What neither tells is unverified.
+    Raises: HeaderError for headers that do not compile or no compiler; SymbolsError for a library that cannot be read;
+    ArgumentValueError; BackendNotFoundError; DescriptionError; CapabilityError for a backend without C functions.
+    """
+    description, document = _described(backend)
+    exports = {Path(file): symbols.read(Path(file)) for file in libraries}
+    wanted = {"runtime": version} if isinstance(version, str) else dict(version or {})
+    by_role = versions.by_role(description, {**_versions_of_files(description, exports), **wanted})
+    claims = Claims(description, descriptions.contract(), by_role, document.data.get("headers", {}), Machine().system)
+    found: Findings = {}
+    if headers:
+        _ask_headers(
+            claims, asking.Headers(tuple(map(Path, headers)), tuple(map(Path, include)), _macros(claims)), found
+        )
+    notes = [note for file, exported in exports.items() for note in _ask_library(claims, file, exported, found)]
+    _leave_unverified(claims, found)
+    return _result(description, document, claims, found, notes)
+
+
+def _described(backend: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Document]:
+    """The description that the binder reads, and the file with the places and names in it."""
+    from nbxrt.catalogue import loading
+
+    description = descriptions.load(backend)
+    if description["abi"] != "c":
+        raise errors.CapabilityError(
+            f"{description['title']} cannot be compared with C headers: its ABI is not C", backend=description["name"]
+        )
+    document = loading.whole(*descriptions.source(backend)).document
+    assert document is not None  # noqa: S101  # it was loaded
+    return description, document
+
+
+def _macros(claims: Claims) -> tuple[str, ...]:
+    return tuple(claims.names.get("define", ()))
+
+
+def _versions_of_files(description: Mapping[str, Any], files: Iterable[Path]) -> dict[str, str]:
+    """The major version of each role that a file's name tells."""
+    found = {}
+    for file in files:
+        names = {file.name, file.resolve().name}
+        for role, data in description["libraries"].items():
+            for major, on in data.get("names", ()):
+                if major is not None and any(_is_of(name, each) for name in names for each in on.values()):
+                    found[role] = str(major)
+    return found
+
+
+def _is_of(name: str, file: str) -> bool:
+    """Whether a file has a library's name, or that and more of the version: `libx.so.12.9` is of `libx.so.12`."""
+    return name == file or name.startswith(file + ".")
+
+
+# Headers
+
+
+def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> None:
+    functions, constants, layouts = [*claims.functions()], [*claims.constants()], [*claims.layouts()]
+    symbols_of_all = dict.fromkeys(symbol for each in functions for symbol in each.symbols)
+    questions = [asking.function(symbol) for symbol in symbols_of_all]
+    questions += [asking.number(f"value of {name}", name) for name in dict.fromkeys(each.name for each in constants)]
+    for layout in layouts:
+        questions.append(asking.size(f"size of {layout.name}", layout.name))
+        questions += [
+            asking.field(f"{layout.name}.{member}", layout.name, member)
+            for field in layout.fields
+            for member in field.members
+        ]
+    answers = asking.answers(headers, questions)
+    covered = {each.role for each in functions if any("refused" not in answers[symbol] for symbol in each.symbols)}
+    if not covered:
+        names = ", ".join(file.name for file in headers.files)
+        raise asking.HeaderError(
+            f"{names} declares none of the functions of {claims.description['title']}",
+            hint="name the headers that declare them, not one that belongs to another library",
+        )
+    _judge_functions(functions, answers, covered, found)
+    for subject in dict.fromkeys(each.subject for each in constants):
+        _judge_constants([each for each in constants if each.subject == subject], answers, _row(found, subject))
+    for layout in layouts:
+        _judge_layout(layout, answers, _row(found, layout.subject))
+
+
+def _row(found: Findings, subject: str) -> _Finding:
+    return found.setdefault(subject, _Finding())
+
+
+def _judge_functions(
+    functions: Sequence[Function], answers: Mapping[str, Any], covered: set[str], found: Findings
+) -> None:
+    for subject, calls in _by_subject(functions).items():
+        row = _row(found, subject)
+        here = [call for call in calls if call.role in covered]
+        declared = [(call, symbol) for call in here for symbol in call.symbols if "refused" not in answers[symbol]]
+        if not here:
+            row.notes.append(f"no header of `{calls[0].role}` was given")
+        elif not declared:
+            row.checked(HEADER, [f"no header declares {_listed(symbol for call in here for symbol in call.symbols)}"])
+        for call, symbol in declared:
+            answer = answers[symbol]
+            row.checked(HEADER, [f"`{symbol}` {each}" for each in differences(answer, [*call.takes], call.returns)])
+            row.declared.append(f"{symbol}: {asking.spelled(answer)}")
+
+
+def _by_subject(functions: Iterable[Function]) -> dict[str, list[Function]]:
+    grouped: dict[str, list[Function]] = {}
+    for function in functions:
+        grouped.setdefault(function.subject, []).append(function)
+    return grouped
+
+
+def _judge_constants(constants: Sequence[Constant], answers: Mapping[str, Any], row: _Finding) -> None:
+    """Numbers by their names; a name that no header has is none of this version, or of another header."""
+    lacking = []
+    for each in constants:
+        answer = answers[f"value of {each.name}"]
+        if "refused" in answer:
+            lacking.append(each.name)
+            continue
+        # a code is compared as the 32 bits that travel
+        same = (answer["value"] - each.value) % (1 << 32) == 0
+        row.checked(
+            HEADER, [] if same else [f"{each.said} is {each.value} here, and `{each.name}` is {answer['value']}"]
+        )
+    if lacking:
+        row.notes.append(f"no header has {_listed(lacking)}" if row.by else "no header has these names")
+
+
+def _judge_layout(layout: Layout, answers: Mapping[str, Any], row: _Finding) -> None:
+    answer = answers[f"size of {layout.name}"]
+    if "refused" in answer:
+        row.notes.append(f"no header has a type `{layout.name}`")
+        return
+    nbytes = answer["value"]
+    row.checked(
+        HEADER, [] if nbytes == layout.nbytes else [f"has {layout.nbytes} bytes here, and {nbytes} in the header"]
+    )
+    for field in layout.fields:
+        row.checked(HEADER, _field_faults(layout, answers, field))
+
+
+def _field_faults(layout: Layout, answers: Mapping[str, Any], field: Field) -> Iterator[str]:
+    told = [answers[f"{layout.name}.{member}"] for member in field.members]
+    answer = next((each for each in told if "refused" not in each), None)
+    if answer is None:
+        named = _listed(field.members)
+        yield f"`{layout.name}` has no member {named}: name the one of `{field.name}` under `headers.structs`"
+        return
+    if answer["offset"] != field.offset:
+        yield f"`{field.name}` is at byte {field.offset} here, and at {answer['offset']} in the header"
+    declared, stated = answer["type"], field.type
+    is_same = declared["bytes"] == stated.nbytes if stated.kind == "bytes" else agrees(declared, stated)
+    if not is_same:
+        yield f"`{field.name}` is {stated} here, and {said(declared)} in the header"
+
+
+# Libraries
+
+
+def _ask_library(claims: Claims, file: Path, exported: symbols.Exports, found: Findings) -> Iterator[str]:
+    """Compare with what a file exports; what is to be said of the file itself."""
+    functions = [*claims.functions()]
+    counts = {
+        role: sum(bool(exported.functions & set(each.symbols)) for each in functions if each.role == role)
+        for role in claims.versions
+    }
+    role = max(counts, key=lambda each: counts[each])
+    if not counts[role]:
+        raise symbols.SymbolsError(
+            f"{file} exports none of the functions of {claims.description['title']}",
+            hint="name the library that has them: this is another vendor's, or another part of this one's",
+        )
+    for subject, calls in _by_subject(each for each in functions if each.role == role).items():
+        _row(found, subject).checked(file.name, _missing(calls, exported, file))
+    identity = claims.description["libraries"][role]["identity"]
+    if identity:
+        _row(found, f"libraries.{role}.identity").checked(file.name, _identity_faults(identity, exported, file))
+    here = Machine().processor
+    if exported.processor not in ("", here):
+        yield f"{file.name} is built for {exported.processor}, and this is {here}: it was read, and cannot be loaded"
+
+
+def _missing(calls: Sequence[Function], exported: symbols.Exports, file: Path) -> Iterator[str]:
+    names = [symbol for call in calls for symbol in call.symbols]
+    if exported.functions & set(names):
+        return
+    data = [symbol for symbol in names if symbol in exported.data]
+    yield (
+        f"{_listed(data)} is a data object in {file.name}, not a function"
+        if data
+        else (f"{file.name} does not export {_listed(names)}")
+    )
+
+
+def _identity_faults(identity: Mapping[str, Any], exported: symbols.Exports, file: Path) -> Iterator[str]:
+    everything = exported.functions | exported.data
+    yield from (f"{file.name} does not export `{name}`" for name in identity["exports"] if name not in everything)
+    yield from (f"{file.name} exports `{name}`" for name in identity["lacks"] if name in everything)
+
+
+# The result
+
+
+def _leave_unverified(claims: Claims, found: Findings) -> None:
+    """Every part of the file has a row, also where nothing was asked about it."""
+    kinds: tuple[Callable[[], Iterable[Any]], ...] = (claims.functions, claims.constants, claims.layouts)
+    for subject in dict.fromkeys(each.subject for kind in kinds for each in kind()):
+        row = _row(found, subject)
+        if not row.by and not row.notes:
+            row.notes.append("nothing was given that tells")
+    for enum in claims.description["enums"]:
+        row = _row(found, f"enums.{enum}")
+        if not row.by and not row.notes:
+            row.notes.append("the file does not name its numbers under `headers.enums`")
+
+
+def _result(
+    description: Mapping[str, Any], document: Document, claims: Claims, found: Findings, notes: Sequence[str]
+) -> Result:
+    order = ["operations", "libraries", "enums", "structs"]
+    subjects = sorted(found, key=lambda subject: order.index(subject.partition(".")[0]))
+    rows = [
+        Row(
+            subject, _line(document, subject), found[subject].state, tuple(found[subject].by),
+            tuple(found[subject].faults), tuple(found[subject].notes), tuple(found[subject].declared),
+        )
+        for subject in subjects
+    ]  # fmt: skip
+    said_versions = {role: ".".join(map(str, version)) for role, version in claims.versions.items()}
+    return Result(
+        description["name"], description["title"], description["file"], said_versions, tuple(rows), tuple(notes)
+    )
+
+
+def _line(document: Document, subject: str) -> int:
+    return document.place(tuple(subject.split("."))).line
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " or ".join(f"`{name}`" for name in dict.fromkeys(names))
