@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nbxrt.catalogue.contract_checks import ROLES
 from nbxrt.catalogue.schema_extends import optional
 from nbxrt.catalogue.schema_parts import (
+    MACRO,
     MEMBER,
     NOT_BLANK,
     STRUCT_NAME,
@@ -29,8 +30,6 @@ EVIDENCE = {
     "call_site": "Seen where another project calls it, or declares it itself.",
     "inferred": "Follows from the rest, and nobody has seen it.",
 }
-
-MACRO = "^[A-Za-z_][A-Za-z0-9_]*(=\\S+)?$"
 
 
 def evidence_rule(contract: Contract) -> Schema:

@@ -28,6 +28,7 @@ ROOT = "^(/|\\$[A-Za-z_]|[A-Za-z]:)\\S*"
 STEM = "^[^/ ]+$"
 PROTOCOL = "^__[a-z][a-z0-9_]*__$"
 MEMBER = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*|\\[[0-9]+\\])*$"
+MACRO = "^[A-Za-z_][A-Za-z0-9_]*(=\\S+)?$"
 NOT_BLANK = "\\S"
 RELATIVE = "^(?![/\\\\]|[A-Za-z]:)\\S"
 

@@ -155,6 +155,8 @@ PATTERNS = {
     schema_parts.ROOT: "is not an absolute path or `$VARIABLE`",
     schema_parts.STEM: "is not a plain name, without slash or space",
     schema_parts.PROTOCOL: "is not the name of a protocol such as `__dlpack__`",
+    schema_parts.MEMBER: "is not a member of a structure, nor a path of such with dots",
+    schema_parts.MACRO: "is not a macro, nor a macro and its value with `=`",
     schema_parts.NOT_BLANK: "is empty",
     schema_parts.RELATIVE: "is not a relative path",
 }

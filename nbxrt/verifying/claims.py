@@ -10,7 +10,7 @@ from nbxrt.binding.library import applies
 from nbxrt.verifying import comparing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     Version = tuple[int, ...]
 
@@ -75,12 +75,17 @@ class Claims:
     def functions(self) -> Iterator[Function]:
         """Every call of an operation, then those of the roles themselves."""
         for operation, (_line, variants) in self.description["operations"].items():
-            for form, since, before, platforms, what, _results in variants:
-                if form != "call" or (platforms is not None and self.system not in platforms):
-                    continue
-                if applies(self.versions[self.served(what[1])], since, before):
-                    yield self._function(f"operations.{operation}", what[1], what)
+            for call in self._calls(variants):
+                yield self._function(f"operations.{operation}", call[1], call)
         yield from self._role_functions()
+
+    def _calls(self, variants: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The calls of an operation's variants in these versions: the one, or those among its steps."""
+        for form, since, before, platforms, what, _results in variants:
+            if form not in ("call", "steps") or (platforms is not None and self.system not in platforms):
+                continue
+            if applies(self.versions[self.served(what[1])], since, before):
+                yield from (what,) if form == "call" else _in_steps(what[2])
 
     def _role_functions(self) -> Iterator[Function]:
         for role in self.versions:
@@ -92,7 +97,7 @@ class Claims:
                     yield self._function(f"libraries.{role}.{key}", call[1] or role, call)
 
     def _function(self, subject: str, role: str, call: tuple[Any, ...]) -> Function:
-        symbols, _role, arguments, returns, _usual = call
+        symbols, _role, arguments, returns, *_usual = call
         takes = comparing.parameters(arguments, lambda struct: self._layout(struct, role)[0])
         return Function(subject, self.served(role), symbols, tuple(takes), comparing.returned(returns))
 
@@ -131,7 +136,7 @@ class Claims:
         for operation, (_line, variants) in self.description["operations"].items():
             entry = self.contract["operations"][operation]
             kinds = {kind for _name, kind, _zero, _default in entry["takes"]} | {kind for _name, kind in entry["gives"]}
-            calls = [what for form, _s, _b, _p, what, _r in variants if form == "call"]
+            calls = [*self._calls(variants)]
             flags = {argument[1] for call in calls for argument in call[2] if argument[0] == "flags"}
             if calls and enum in kinds | flags:
                 return self.served(calls[0][1])
@@ -152,11 +157,20 @@ class Claims:
         """Each structure that a call of these versions uses, and the role of its library."""
         used: dict[str, str] = {}
         for _line, variants in self.description["operations"].values():
-            for form, since, before, _platforms, what, _results in variants:
-                if form == "call" and applies(self.versions[self.served(what[1])], since, before):
-                    names = (arg[1] for arg in what[2] if arg[0] == "rows" or arg[0].startswith("struct"))
-                    used.update((name, what[1]) for name in names if name not in used)
+            for _symbols, role, arguments, *_rest in self._calls(variants):
+                names = (each[1] for each in arguments if each[0] == "rows" or each[0].startswith("struct"))
+                used.update((name, role) for name in names if name not in used)
         return used
+
+
+def _in_steps(steps: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The calls among steps, and among what undoes and follows them."""
+    for verb, payload, undo, always in steps:
+        if verb == "call":
+            yield payload
+        nested = payload[3] if verb == "each" else ()
+        for inner in (nested, undo, always):
+            yield from _in_steps(inner)
 
 
 def _members(named: str | list[str]) -> tuple[str, ...]:

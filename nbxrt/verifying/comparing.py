@@ -76,6 +76,8 @@ _FORMS: Mapping[str, Callable[[tuple[Any, ...], Layouts], list[Type]]] = {
     "packed": _one(lambda _a, _l: _POINTER),
     "pointer_to": _one(lambda a, _l: to(scalar(a[2]))),
     "error": _one(lambda a, _l: to(scalar(a[1]))),
+    "padded": _one(lambda a, _l: scalar(a[3])),
+    "array": _one(lambda a, _l: to(scalar(a[2]))),
     "pci": _one(lambda _a, _l: Type("struct", 8)),
     "struct_in": _one(lambda a, layouts: to(_struct(a, layouts))),
     "struct_value": _one(_struct),
