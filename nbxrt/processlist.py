@@ -68,11 +68,13 @@ def process_memory_report(device: "Any" = None) -> ProcessMemory:
 
     Raises: TypeError for what is no device.
     """
-    rows, reason = _listed(device, "process_memory_report")
+    rows, nodes, reason = _listed(device, "process_memory_report")
     if rows is None:
         return ProcessMemory(None, reason)
-    if namespace := _namespace(Machine()):
-        return ProcessMemory(None, f"{namespace}, and the driver lists processes by their ids outside it")
+    machine = Machine()
+    namespace = _namespace(machine)
+    if namespace and (doubt := _doubt([pid for pid, _nbytes in rows], nodes, machine)):
+        return ProcessMemory(None, f"{namespace}, and {doubt}")
     own = [nbytes for pid, nbytes in rows if pid == os.getpid()]
     if not own:
         said = f"process {os.getpid()} is not among those that the driver lists"
@@ -88,7 +90,7 @@ def processes(device: "Any" = None) -> DeviceProcesses:
     The ids are the driver's: in a container they may be those of the host. `device` as for `process_memory`.
     Raises: TypeError for what is no device.
     """
-    rows, reason = _listed(device, "processes")
+    rows, _nodes, reason = _listed(device, "processes")
     found = DeviceProcesses(
         DeviceProcess(pid, None if nbytes == _NOT_REPORTED else nbytes) for pid, nbytes in rows or ()
     )
@@ -97,17 +99,19 @@ def processes(device: "Any" = None) -> DeviceProcesses:
     return found
 
 
-def _listed(device: "Any", what: str) -> "tuple[list[tuple[int, int]] | None, str]":
-    """(rows of process id and bytes, "") or (None, why not)."""
+def _listed(device: "Any", what: str) -> "tuple[list[tuple[int, int]] | None, tuple[str, ...], str]":
+    """(rows of process id and bytes, patterns of the device nodes, "") or (None, (), why not)."""
     from nbxrt.detection import gpu_runtime
     from nbxrt.device import index_of
 
     index = None if device is None else index_of(device, what)
     try:
         runtime = gpu_runtime()
-        return _rows(runtime, runtime.get_device() if index is None else index), ""
+        rows = _rows(runtime, runtime.get_device() if index is None else index)
     except errors.NbxrtError as error:
-        return None, "; ".join(filter(None, (error.summary, error.hint)))
+        return None, (), "; ".join(filter(None, (error.summary, error.hint)))
+    rule = runtime.description["presence"].get("linux")
+    return rows, rule[1] if rule else (), ""
 
 
 def _rows(runtime: "Runtime", device: int) -> "list[tuple[int, int]]":
@@ -119,11 +123,7 @@ def _namespace(machine: Machine) -> str:
     """How it is known that this process lives in a pid namespace of its own; empty when nothing says so."""
     if machine.system != "linux":
         return ""
-    try:
-        with open(machine.under("/proc/self/status"), encoding="utf-8", errors="replace") as file:
-            ids = next((line.split()[1:] for line in file if line.startswith("NSpid:")), [])
-    except OSError:
-        ids = []
+    ids = _ids(machine)
     if len(ids) > 1:
         return f"this process is in a pid namespace (NSpid {' '.join(ids)})"
     try:
@@ -131,3 +131,47 @@ def _namespace(machine: Machine) -> str:
     except OSError:
         return ""
     return "" if name == _OUTERMOST else f"this process is in a pid namespace ({name})"
+
+
+def _ids(machine: Machine) -> "list[str]":
+    """This process's ids, from the outermost namespace that the system shows to its own."""
+    try:
+        with open(machine.under("/proc/self/status"), encoding="utf-8", errors="replace") as file:
+            return next((line.split()[1:] for line in file if line.startswith("NSpid:")), [])
+    except OSError:
+        return []
+
+
+def _doubt(listed: "list[int]", nodes: "tuple[str, ...]", machine: Machine) -> str:
+    """Why the listed ids cannot be taken for those of this process's namespace; empty when nothing speaks against it.
+
+    Some drivers list a process by the id that it has for the one who asks, and leave out those that have none; others
+    list the ids of the machine itself. A driver of the second kind lists this process by an id that is nobody's here,
+    once the process uses a device: so ours among others that are all somebody's is of the first kind.
+    """
+    if not listed:
+        return "the driver lists no process for it"
+    if len(_ids(machine)) > 1:
+        return "the driver may list processes by their ids outside it"
+    if os.getpid() not in listed:
+        return f"the driver lists other processes, none of them by this one's id {os.getpid()}"
+    strangers = [pid for pid in listed if not os.path.isdir(machine.under(f"/proc/{pid}"))]
+    if strangers:
+        known = ", ".join(map(str, strangers[:3]))
+        return f"the driver lists processes that are not in it ({known}), by their ids outside it"
+    if not _uses_a_device(nodes, machine):
+        return f"this process uses no device yet, so that the one listed as {os.getpid()} may be another outside it"
+    return ""
+
+
+def _uses_a_device(nodes: "tuple[str, ...]", machine: Machine) -> bool:
+    """Whether a device node is mapped into this process, as a context does."""
+    from fnmatch import fnmatchcase
+
+    patterns = [machine.under(node) for node in nodes]
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+            mapped = {line.rstrip("\n").partition("/")[2] for line in file if "/" in line}
+    except OSError:
+        return False
+    return any(fnmatchcase(f"/{path}", pattern) for path in mapped for pattern in patterns)

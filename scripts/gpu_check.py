@@ -12,6 +12,7 @@ import argparse
 import ast
 import ctypes
 import faulthandler
+import fnmatch
 import json
 import os
 import platform
@@ -126,7 +127,33 @@ def chosen(name: str) -> dict[str, Any]:
     return {"path": library.path, "step": library.candidates[-1].step, "version": library.version}
 
 
-JOBS = {job.__name__: job for job in (hidden, naming, forked, chosen)}
+def using(name: str) -> dict[str, Any]:
+    """What of the device nodes is mapped before and after the use of a device, and which ids the driver lists then."""
+    runtime = nbxrt.open(name)
+    runtime.device_count()
+    counted = _mapped_nodes()
+    address = runtime.malloc(1 << 20)
+    used, report = _mapped_nodes(), nbxrt.process_memory_report(0)
+    status = Path("/proc/self/status").read_text()
+    answer = {
+        "counted": counted,
+        "used": used,
+        "ids": next((line for line in status.splitlines() if line.startswith("NSpid:")), f"pid {os.getpid()}"),
+        "namespace": os.fspath(Path("/proc/self/ns/pid").readlink()),
+        "listed": [each.pid for each in nbxrt.processes(0)],
+        "memory": report.nbytes,
+        "reason": report.reason,
+    }
+    runtime.free(address)
+    return answer
+
+
+def _mapped_nodes() -> list[str]:
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return sorted({f"/dev/{line.partition(' /dev/')[2]}" for line in maps if " /dev/" in line})
+
+
+JOBS = {job.__name__: job for job in (hidden, naming, forked, chosen, using)}
 
 
 def in_fresh_process(job: str, backend: str, *, packages: bool = True, **environment: str) -> dict[str, Any]:
@@ -219,6 +246,27 @@ def a_fork_after_the_driver_was_initialised_is_named(bench: Bench) -> str:
         "forked" in answer["text"] and "spawn" in answer["text"], f"the error says nothing of it: {answer['text']}"
     )
     return f"code {answer['code']}"
+
+
+@check("fact", ("monitor_processes", "malloc", "free"))
+def a_device_node_is_mapped_by_a_process_that_uses_a_device(bench: Bench) -> str:
+    """And by none that only counts devices; in a pid namespace that decides whether the driver's ids are believed."""
+    if bench.runtime.kind == "cpu" or not Path("/proc/self").is_dir():
+        raise Skipped("needs a GPU backend and the /proc of Linux")
+    answer = in_fresh_process("using", bench.runtime.name)
+    said = (
+        f"nodes mapped after a count: {answer['counted']}, after memory: {answer['used']}; this process is "
+        f"{answer['ids']} in {answer['namespace']}, the driver lists {answer['listed']}, "
+        f"process_memory {answer['memory']} {answer['reason']}"
+    )
+    nodes = bench.runtime.description["presence"]["linux"][1]
+    before, after = ([each for each in answer[when] if _is_one(each, nodes)] for when in ("counted", "used"))
+    expect_that(bool(after) and not before, said)
+    return said
+
+
+def _is_one(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
 @check("fact")

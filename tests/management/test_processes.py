@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from typing import TYPE_CHECKING
 
@@ -134,6 +135,62 @@ class TestPidNamespaces:
         (proc / "ns/pid").symlink_to(name)
 
         assert (nbxrt.process_memory(0) is not None) == known
+
+
+class TestTheNamespacesOwnIds:
+    """Drivers that list a process by the id that it has in the namespace of the one who asks."""
+
+    @pytest.fixture
+    def contained(self, opened: Open, proc: Path) -> Callable[..., nbxrt.ProcessMemory]:
+        """What is reported in a container whose driver lists `rows`; `used` says whether a device node is mapped."""
+
+        def report(rows: list[tuple[int, int]], *, used: bool = True) -> nbxrt.ProcessMemory:
+            simulation, _runtime = opened()
+            simulation.set_processes(0, rows)
+            (proc / "status").write_text(f"NSpid:\t{os.getpid()}\n")
+            (proc / "ns").mkdir()
+            (proc / "ns/pid").symlink_to("pid:[4026532201]")
+            proc.with_name(str(os.getpid())).mkdir()
+            proc.with_name("77").mkdir()
+            node = proc.parents[1] / "dev/nvidia0"
+            node.parent.mkdir()
+            node.write_bytes(bytes(4096))
+            with node.open("rb") as file, mmap.mmap(file.fileno(), 4096, access=mmap.ACCESS_READ) as held:
+                if not used:
+                    held.close()
+                return nbxrt.process_memory_report(0)
+
+        return report
+
+    def test_ours_among_others_of_the_namespace_is_ours(self, contained: Callable[..., nbxrt.ProcessMemory]) -> None:
+        report = contained([(os.getpid(), 5), (77, 6)])
+
+        assert (report.nbytes, report.reason) == (5, "")
+
+    @pytest.mark.parametrize(
+        ("rows", "used", "said"),
+        [
+            ([], True, "the driver lists no process for it"),
+            ([(77, 5)], True, "the driver lists other processes, none of them by this one's id {pid}"),
+            ([(os.getpid(), 5), (99, 6)], True, "the driver lists processes that are not in it (99)"),
+            (
+                [(os.getpid(), 5)],
+                False,
+                "this process uses no device yet, so that the one listed as {pid} may be another",
+            ),
+        ],
+        ids=["nothing listed", "only others", "one that is not here", "no device used"],
+    )
+    def test_whatever_may_be_anothers_is_not_ours(
+        self, contained: Callable[..., nbxrt.ProcessMemory], rows: list[tuple[int, int]], used: bool, said: str
+    ) -> None:
+        report = contained(rows, used=used)
+
+        assert report.nbytes is None
+        assert (
+            "this process is in a pid namespace (pid:[4026532201]), and " + said.format(pid=os.getpid())
+            in report.reason
+        )
 
 
 class TestIndex:
