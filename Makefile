@@ -22,11 +22,13 @@ test-all: ## everything but long fuzzing: installs what it needs, what is missin
 	@scripts/setup-system.sh
 	@scripts/setup-venv.sh test,dev
 	@scripts/setup-wheels.sh
+	@scripts/setup-triton.sh 3.6 3.9
 	@$(MAKE) --no-print-directory lint
 	@NBXRT_TEST_TIER=all $(PYTEST)
 
 nightly: ## test-all, then long fuzzing, every other Python of this machine, and the oldest dependencies
 	@$(MAKE) --no-print-directory test-all
+	@scripts/setup-triton.sh 3.5 3.7 3.8
 	@NBXRT_TEST_TIER=nightly $(PYTEST)
 	@scripts/test-other-pythons.sh
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from nbxrt.errors import PointerError as PointerError
     from nbxrt.errors import SymbolNotFoundError as SymbolNotFoundError
     from nbxrt.errors import UntestedVersionError as UntestedVersionError
+    from nbxrt.launch import triton as triton
     from nbxrt.memory.allocator import DeviceAllocator as DeviceAllocator
     from nbxrt.objects.array import DeviceArray as DeviceArray
     from nbxrt.objects.buffer import Buffer as Buffer
@@ -115,6 +116,7 @@ _HOMES = {
         "UntestedVersionError",
     ),
     "nbxrt.memory.allocator": ("DeviceAllocator",),
+    "nbxrt.launch": ("triton",),
     "nbxrt.objects.array": ("DeviceArray",),
     "nbxrt.objects.buffer": ("Buffer",),
     "nbxrt.objects.creation": ("asarray", "empty", "empty_like", "from_numpy", "zeros", "zeros_like"),

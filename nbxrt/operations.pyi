@@ -73,6 +73,8 @@ type_function_attribute = Literal[
     "local_memory",
     "registers",
     "max_dynamic_shared_memory",
+    "preferred_shared_memory",
+    "non_portable_clusters",
 ]
 type_datatype = Literal[
     "int8",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from nbxrt.binding.launching import LaunchCalls
     from nbxrt.binding.library import Library
     from nbxrt.memory.allocator import DeviceAllocator
     from nbxrt.objects.state import State
@@ -46,6 +47,7 @@ class Runtime(Operations):
         self._binder = Binder(description, contract, machine or Machine())
         self._trace: Any = None
         self._table: Mapping[str, Any] | None = None
+        self._launches: LaunchCalls | None = None
         #: This thread's current device as far as nbxrt knows (`index`); a switch forgets it, device.py keeps it.
         self.current = self._binder.current
         #: The account of its memory, which nbxrt.memory makes at its first use.
@@ -142,6 +144,15 @@ class Runtime(Operations):
     def version(self, role: str = "runtime") -> "tuple[int, ...]":
         """The version of a role's library, (12, 9); () when it cannot be known."""
         return self._binder.library(role).version
+
+    @property
+    def launches(self) -> "LaunchCalls":
+        """The vendor's launch functions, for calls whose arguments are prebuilt."""
+        if self._launches is None:
+            from nbxrt.binding.launching import LaunchCalls
+
+            self._launches = LaunchCalls(self._binder)
+        return self._launches
 
     def why_no_device(self) -> "errors.DeviceError | None":
         """The error behind a count of 0 devices; None where there are some, or the library does not say why not."""

@@ -64,6 +64,16 @@ def _apple_wheels() -> str:
     return "" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh has not run"
 
 
+#: Where scripts/setup-triton.sh makes an environment for each version of Triton.
+TRITONS = ROOT / os.environ.get("VENV", ".venv") / "triton"
+
+
+def _triton(version: str) -> Callable[[], str]:
+    return lambda: (
+        "" if (TRITONS / version / "installed").exists() else f"`scripts/setup-triton.sh {version}` has not run"
+    )
+
+
 #: What a test may need, and what says why it is not here (an empty text: it is).
 TOOLS: dict[str, Callable[[], str]] = {
     "apple-wheels": _apple_wheels,
@@ -78,6 +88,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "pefile": _module("pefile"),
     "pyelftools": _module("elftools"),
     "wheels": _wheels,
+    **{f"triton-{version}": _triton(version) for version in ("3.5", "3.6", "3.7", "3.8", "3.9")},
 }
 
 
@@ -140,6 +151,12 @@ def root() -> Path:
 def wheels() -> Path:
     """The folder that holds the vendors' wheels, each in a folder of its own: `cuda-11`, `cuda-12`, `cuda-13`."""
     return WHEELS
+
+
+@pytest.fixture(scope="session")
+def tritons() -> Path:
+    """The folder that holds an environment for each version of Triton, such as `3.9`."""
+    return TRITONS
 
 
 @pytest.fixture

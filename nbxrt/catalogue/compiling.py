@@ -112,6 +112,8 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
         "priority": backend.priority,
         "triton": (backend.triton_keys, backend.triton_target) if backend.triton_keys else None,
         "interop": _interop(backend.interop or Interop()),
+        "triton_architecture": backend.triton_architecture,
+        "launch": _launch(backend.launch),
         "visibility": backend.visibility,
         "device_required": backend.device_required,
         "presence": {platform: _presence(rule) for platform, rule in backend.presence.items()},
@@ -167,6 +169,22 @@ def _presence(rule: Any) -> Any:
         tuple(rule.get("ask", ())),
         rule.get("hint", ""),
     )
+
+
+def _launch(written: Any) -> dict[str, Any] | None:
+    """Symbol and role, offsets, and attributes as (id, value, from how many bytes of shared memory on)."""
+    if written is None:
+        return None
+    return {
+        "call": written["call"],
+        "library": written.get("library", "driver"),
+        "only_with_attributes": written.get("only") == "attributes",
+        "configuration": dict(written["configuration"]),
+        "attribute": dict(written["attribute"]),
+        "attributes": {
+            word: (each["id"], each.get("value", 1), each.get("above")) for word, each in written["attributes"].items()
+        },
+    }
 
 
 def _absent(backend: Backend, contract: dict[str, Any]) -> dict[str, tuple[str, int | str]]:

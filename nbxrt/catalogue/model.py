@@ -221,6 +221,8 @@ class Backend:
     triton_keys: tuple[str, ...] = ()
     triton_target: str | None = None
     interop: Interop | None = None
+    triton_architecture: tuple[int, ...] = ()
+    launch: Mapping[str, Any] | None = None
     visibility: tuple[str, ...] = ()
     device_required: bool = False
     presence: Mapping[str, Any] = field(factory=dict)
@@ -259,6 +261,8 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         triton_keys=tuple(triton.get("keys", ())),
         triton_target=triton.get("target"),
         interop=Interop(**data["interop"]) if "interop" in data else None,
+        triton_architecture=tuple(triton.get("architecture", ())),
+        launch=data.get("launch"),
         visibility=tuple(presence.pop("visibility", ())),
         device_required=presence.pop("required", False),
         presence=presence,

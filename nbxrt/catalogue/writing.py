@@ -49,6 +49,8 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
         role: _library(library, renaming, left_out, role) for role, library in base["libraries"].items()
     }
     data["structs"] = {renaming.symbol(struct): layout for struct, layout in base.get("structs", {}).items()}
+    if "launch" in base:
+        data["launch"] = {**base["launch"], "call": renaming.symbol(base["launch"]["call"])}
     data["operations"] = {
         each: _symbols(base["operations"][each], renaming) for each in contract.operations if each in base["operations"]
     }
@@ -184,6 +186,7 @@ _SECTIONS: dict[tuple[str, ...], str] = {
     ("platforms",): f"{MARK}: the systems on which the vendor's runtime exists.",
     ("priority",): f"{MARK}: the order of detection, lowest first.",
     ("structs",): f"{MARK}: sizes, offsets and constants are those of {{base}}.",
+    ("launch",): f"{MARK}: offsets and numbers are those of {{base}}.",
     ("enums",): f"{MARK}: the numbers are those of {{base}}.",
     ("needs",): f"{MARK}: the device attribute that must not be 0.",
     ("operations",): "Each operation with its meaning and the C signature that is assumed of the vendor's function.",

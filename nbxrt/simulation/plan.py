@@ -34,7 +34,10 @@ class Case:
 
 @attrs.frozen
 class Function:
-    """A function of the library: the operations that it does, or which call of its role it is (`version`, `init` …)."""
+    """A function of the library: the operations that it does, or which call of its role it is (`version`, `init` …).
+
+    The call `launch` is the launch by a configuration in memory.
+    """
 
     symbol: str
     role: str
@@ -138,6 +141,8 @@ def _functions(plan: Plan, system: str) -> list[Function]:
             found[symbol] = attrs.evolve(known, cases=(*known.cases, case))
     for symbol, role, call, spec in _role_calls(plan):
         found.setdefault(symbol, Function(symbol, role, call=call, spec=spec))
+    if launch := plan.description["launch"]:
+        found.setdefault(launch["call"], Function(launch["call"], plan.role(launch["library"]), call="launch"))
     return list(found.values())
 
 

@@ -28,6 +28,7 @@ _LAUNCHED = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_void_p),
     ctypes.c_void_p,
 )
+_READ = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 #: Control functions that do not just take and return an int: what they return, and what they take.
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "reset": (None, ()),
@@ -52,6 +53,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "advance": (ctypes.c_uint64, (ctypes.c_uint64,)),
     "pending": (ctypes.c_uint64, ()),
     "on_launch": (None, (ctypes.c_void_p, ctypes.c_void_p)),
+    "on_image": (None, (ctypes.c_void_p, ctypes.c_void_p)),
     "clear_log": (None, ()),
     **dict.fromkeys(("log", "launches", "ledger"), (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))),
 }
@@ -75,7 +77,10 @@ class Call(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """A kernel that a stream has come to; each argument as its bytes."""
+    """A kernel that a stream has come to; each argument as its bytes.
+
+    `attributes` are those of a launch by a configuration: the vendor's number, and the first three words of the value.
+    """
 
     kernel: str
     device: int
@@ -84,6 +89,7 @@ class Launch(NamedTuple):
     block: tuple[int, ...]
     shared_memory: int
     arguments: tuple[bytes, ...]
+    attributes: tuple[tuple[int, int, int, int], ...]
 
 
 class Live(NamedTuple):
@@ -113,7 +119,7 @@ class Simulation:
         self._start = (devices, memory)
         self._loading = threading.RLock()  # guards what follows until it is set
         self._loaded: ctypes.CDLL | None = None
-        self._kept: Any = None  # a callback lives as long as the library may call it
+        self._kept: dict[str, Any] = {}  # a callback lives as long as the library may call it
 
     def __repr__(self) -> str:
         return f"<nbxrt.simulation.Simulation of {self.name}: {self.paths['runtime']}>"
@@ -248,7 +254,16 @@ class Simulation:
         """
         kept = _launched(function) if function else None
         self._control("on_launch", ctypes.cast(kept, ctypes.c_void_p) if kept else None, None)
-        self._kept = kept
+        self._kept["on_launch"] = kept
+
+    def on_image(self, function: Callable[[int], str] | None) -> None:
+        """Let a function read images that are no simulated modules: from an image's address to the text of one.
+
+        It answers an empty text for what it cannot read either, and may not call the vendor's functions.
+        """
+        kept = _read(function) if function else None
+        self._control("on_image", ctypes.cast(kept, ctypes.c_void_p) if kept else None, None)
+        self._kept["on_image"] = kept
 
     # records
 
@@ -322,6 +337,17 @@ def _launched(function: Callable[[str, tuple[int, ...], tuple[int, ...], Any], N
     return _LAUNCHED(launched)
 
 
+def _read(function: Callable[[int], str]) -> Any:
+    def read(image: int, text: int, room: int, _data: Any) -> int:
+        said = function(image).encode()
+        if len(said) > room:
+            return 0
+        ctypes.memmove(text, said, len(said))
+        return len(said)
+
+    return _READ(read)
+
+
 def read_log(path: str | os.PathLike[str]) -> list[Call]:
     """The calls that processes have written to the file that NBXRT_SIM_LOG names; none when there is no file."""
     file = Path(path)
@@ -336,7 +362,8 @@ def _call(line: str) -> Call:
 
 
 def _launch(line: str) -> Launch:
-    kernel, device, stream, grid, block, shared, arguments = line.split("\t")
+    kernel, device, stream, grid, block, shared, arguments, attributes = line.split("\t")
     extents = [tuple(map(int, extent.split(","))) for extent in (grid, block)]
     values = tuple(bytes.fromhex(value) for value in arguments.split(",")) if arguments else ()
-    return Launch(kernel, int(device), int(stream), extents[0], extents[1], int(shared), values)
+    asked = tuple(tuple(map(int, each.split(":"))) for each in attributes.split(",") if each)
+    return Launch(kernel, int(device), int(stream), extents[0], extents[1], int(shared), values, asked)  # type: ignore[arg-type]

@@ -83,7 +83,7 @@ def test_what_is_the_bases_alone_is_left_out_and_told() -> None:
 
     assert not {"presence", "triton", "interop", "override"} & set(draft)
     assert "nvidia" not in str(draft["libraries"]["runtime"]["search"])
-    assert "#   {keys: [nvidia], target: cuda}" in text
+    assert "#   {keys: [nvidia], target: cuda, architecture: [10, 1]}" in text
     assert (draft["name"], draft["title"]) == ("musa", "MUSA")
 
 

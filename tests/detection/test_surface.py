@@ -95,6 +95,7 @@ def test_the_public_names_are_these() -> None:
         "reset",
         "set_device",
         "trace",
+        "triton",
         "use",
         "validate",
         "zeros",

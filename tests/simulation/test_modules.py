@@ -45,7 +45,7 @@ def test_a_launch_is_recorded_when_the_stream_comes_to_it(simulation: Simulation
 
     values = (address.to_bytes(8, "little"), (7).to_bytes(4, "little"))
     assert before == []
-    assert simulation.launches() == [("store", 0, stream, (2, 1, 1), (3, 1, 1), 16, values)]
+    assert simulation.launches() == [("store", 0, stream, (2, 1, 1), (3, 1, 1), 16, values, ())]
 
 
 def test_a_kernel_writes_to_device_memory(runtime: Runtime) -> None:

@@ -81,6 +81,7 @@ EXPORTED void nbxrt_sim_reset(void)
     sim_launches_forget();
     sim_log_clear();
     sim_on_launch(NULL, NULL);
+    sim_on_image(NULL, NULL);
     sim_forget_settings();
     sim_forget_processes();
     leave();
@@ -278,6 +279,15 @@ EXPORTED void nbxrt_sim_on_launch(void *function, void *data)
 {
     enter();
     sim_on_launch(function, data);
+    leave();
+}
+
+/* Called for an image that is no simulated module: size_t (*)(image, text, room, data). It writes the text of a module
+   that stands for it and answers the text's length, or 0. It may not call the vendor's functions. */
+EXPORTED void nbxrt_sim_on_image(void *function, void *data)
+{
+    enter();
+    sim_on_image(function, data);
     leave();
 }
 

@@ -64,6 +64,10 @@ int sim_word(struct sim_call *call, const char *name, const int *numbers, int co
 /* The vendor's number of a word, or a refusal when the vendor has none. `numbers` is INT32_MIN where there is none. */
 int sim_number(struct sim_call *call, const int *numbers, int count, int word);
 
+/* A launch with `count` attributes, each of the layout {bytes, offset of its id, offset of its value}. */
+int sim_launch_with(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
+                    uint64_t stream, void **arguments, const void *attributes, unsigned count, const size_t *layout);
+
 /* Calls that belong to a role. */
 int sim_role_init(int role);
 int sim_driver_version(int usual);      /* as the runtime sees it: 0 where there is no driver */

@@ -27,6 +27,8 @@ static struct launch_log { struct launch_log *next; uint64_t stream; struct laun
 static void (*on_launch)(const char *name, const unsigned *grid, const unsigned *block, void *const *arguments,
                          void *data);
 static void *on_launch_data;
+static size_t (*on_image)(const void *image, char *text, size_t room, void *data);
+static void *on_image_data;
 
 /* Reading an image. */
 
@@ -101,13 +103,37 @@ static void release_module(struct module *module)
     free(module);
 }
 
+/* The text of an image: its own, or what a test's reader makes of a real binary; NULL when it is no module. */
+static char *text_of(const void *image, size_t nbytes)
+{
+    enum { ROOM = 1 << 16 };
+    if (!strncmp(image, magic, nbytes < sizeof magic - 1 ? nbytes : sizeof magic - 1))
+        return strndup(image, nbytes);
+    if (!on_image)
+        return NULL;
+    char *text = calloc(ROOM + 1, 1);
+    pthread_mutex_unlock(&sim_lock);    /* as for `on_launch` below */
+    sim_thread()->in_callback = 1;
+    size_t length = on_image(image, text, ROOM, on_image_data);
+    sim_thread()->in_callback = 0;
+    pthread_mutex_lock(&sim_lock);
+    if (length && !strncmp(text, magic, sizeof magic - 1))
+        return text;
+    free(text);
+    return NULL;
+}
+
+void sim_on_image(void *function, void *data)
+{
+    memcpy(&on_image, &function, sizeof on_image);
+    on_image_data = data;
+}
+
 int sim_module_load(const void *image, size_t image_nbytes, uint64_t *module)
 {
-    size_t length = strnlen(image, image_nbytes);
-    if (length < sizeof magic - 1 || memcmp(image, magic, sizeof magic - 1))
+    char *text = text_of(image, image_nbytes), *next = NULL;
+    if (!text)
         return KIND_NO_BINARY;
-    char *text = calloc(length + 1, 1), *next = NULL;
-    memcpy(text, image, length);
     struct module *made = calloc(1, sizeof *made);
     made->device = sim_current();
     int kind = KIND_SUCCESS;
@@ -178,6 +204,10 @@ int sim_function_set_attribute(uint64_t function, int attribute, int value)
     struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
     if (!changed)
         return KIND_INVALID_HANDLE;
+    if (attribute == FUNCTION_ATTRIBUTE_PREFERRED_SHARED_MEMORY || attribute == FUNCTION_ATTRIBUTE_NON_PORTABLE_CLUSTERS) {
+        changed->attributes[attribute] = value;
+        return KIND_SUCCESS;
+    }
     int most = sim_devices[changed->module->device].attributes[DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN];
     if (attribute != FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_MEMORY || value < 0 || value > most)
         return KIND_INVALID_VALUE;
@@ -230,9 +260,27 @@ void sim_launch_drop(struct launch *launch)
     free(launch);
 }
 
+static void add_attributes(struct launch *launch, const char *attributes, unsigned count, const size_t *layout)
+{
+    launch->attribute_count = count;
+    for (unsigned i = 0; i < count; i++) {
+        struct launch_attribute *added = &launch->attributes[i];
+        memcpy(&added->id, attributes + i * layout[0] + layout[1], sizeof added->id);
+        memcpy(added->value, attributes + i * layout[0] + layout[2], sizeof added->value);
+    }
+}
+
 int sim_launch_kernel(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
                       uint64_t stream, void **arguments)
 {
+    return sim_launch_with(function, grid, block, shared_memory, stream, arguments, NULL, 0, NULL);
+}
+
+int sim_launch_with(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
+                    uint64_t stream, void **arguments, const void *attributes, unsigned count, const size_t *layout)
+{
+    if (count > MOST_LAUNCH_ATTRIBUTES || (count && !attributes))
+        return KIND_INVALID_VALUE;
     const struct function *launched = sim_handle_get(HANDLE_FUNCTION, function);
     struct stream *on = sim_stream(stream);
     if (!launched || !on || launched->module->device != sim_current() || on->device != sim_current())
@@ -244,6 +292,7 @@ int sim_launch_kernel(uint64_t function, const unsigned *grid, const unsigned *b
             return KIND_INVALID_VALUE;
     struct item *item = sim_item(WORK_LAUNCH);
     item->launch = new_launch(launched, grid, block, shared_memory, arguments);
+    add_attributes(item->launch, attributes, count, layout);
     return sim_enqueue(on, item);
 }
 
@@ -305,7 +354,7 @@ static size_t say(char *buffer, size_t size, size_t used, const char *text)
     return used + (size_t)snprintf(left ? buffer + used : NULL, left, "%s", text);
 }
 
-/* NAME device stream grid block shared argument…, arguments in hexadecimal. */
+/* NAME device stream grid block shared argument… attribute…, arguments in hexadecimal, an attribute as ID:X:Y:Z. */
 size_t sim_launches_text(char *buffer, size_t size)
 {
     size_t used = 0;
@@ -322,6 +371,13 @@ size_t sim_launches_text(char *buffer, size_t size)
                 used = say(buffer, size, used, text);
             }
             used = say(buffer, size, used, i + 1 < launch->count ? "," : "");
+        }
+        used = say(buffer, size, used, "\t");
+        for (unsigned i = 0; i < launch->attribute_count; i++) {
+            const struct launch_attribute *said = &launch->attributes[i];
+            snprintf(text, sizeof text, "%s%d:%u:%u:%u", i ? "," : "", said->id, said->value[0], said->value[1],
+                     said->value[2]);
+            used = say(buffer, size, used, text);
         }
         used = say(buffer, size, used, "\n");
     }

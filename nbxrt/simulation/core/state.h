@@ -9,7 +9,7 @@
 
 #include "core.h"
 
-enum { MOST_DEVICES = 64, MOST_ARGUMENTS = 64 };
+enum { MOST_DEVICES = 64, MOST_ARGUMENTS = 64, MOST_LAUNCH_ATTRIBUTES = 8 };
 enum { GRANULARITY = 2 << 20, PAGE = 4096 };
 
 extern pthread_mutex_t sim_lock;
@@ -130,6 +130,8 @@ int sim_range(uint64_t address, uint64_t nbytes, enum side side, int device, int
 /* Work. */
 enum work { WORK_COPY, WORK_FILL, WORK_RECORD, WORK_WAIT, WORK_RELEASE, WORK_LAUNCH, WORK_NOTHING, WORK_COLLECTIVE };
 
+struct launch_attribute { int id; unsigned value[3]; };
+
 struct launch {
     int references;
     uint64_t function;
@@ -140,6 +142,8 @@ struct launch {
     int count;
     size_t sizes[MOST_ARGUMENTS];
     unsigned char *values[MOST_ARGUMENTS];
+    unsigned attribute_count;
+    struct launch_attribute attributes[MOST_LAUNCH_ATTRIBUTES];
 };
 
 /* An event that processes share: how often it was recorded, and up to which record its work is done. */
@@ -249,5 +253,6 @@ size_t sim_ranges_text(char *buffer, size_t size);
 void sim_launches_forget(void);
 size_t sim_launches_text(char *buffer, size_t size);
 void sim_on_launch(void *function, void *data);
+void sim_on_image(void *function, void *data);
 
 #endif

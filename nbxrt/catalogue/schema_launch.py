@@ -1,0 +1,72 @@
+"""The part of the schema that says how a kernel is launched by a configuration in memory."""
+
+from __future__ import annotations
+
+from nbxrt.catalogue.schema_parts import SYMBOL, Schema, choice, integer, keyed, string
+
+#: What a launch can ask for beside its extents, in the order in which it is given to the vendor.
+LAUNCH_ATTRIBUTES = {
+    "oversized_shared_memory": "More shared memory than usual devices have; `above` says from how many bytes on.",
+    "programmatic": "It may begin before the kernel in front of it in the stream has ended.",
+    "cooperative": "All its blocks run at the same time.",
+    "cluster": "Blocks run in clusters; the value is the cluster's extent.",
+    "cluster_scheduling": "How clusters are spread over the device; goes with `cluster`.",
+}
+
+_MOST_BYTES = 4096
+
+
+def launch_rule() -> Schema:
+    """The rule of the section `launch`."""
+    return keyed(
+        "`launch`",
+        "The function that takes a configuration in memory, the kernel, the addresses of its arguments, and null; "
+        "without it kernels are launched by the operation `launch_kernel`.",
+        {
+            "call": string(SYMBOL, "The function, which returns a status.", "vendorLaunchKernelEx"),
+            "library": choice({"runtime": "", "driver": ""}, "The role that has it; `driver` when left out."),
+            "only": choice(
+                {"attributes": "Launches that ask for nothing are by `launch_kernel`."}, "Which launches it is for."
+            ),
+            "configuration": _layout(
+                "The configuration: the byte at which each part begins.",
+                {
+                    "grid": "Three `uint`: blocks along x, y and z.",
+                    "block": "Three `uint`: threads along x, y and z.",
+                    "shared_memory": "A `uint`: bytes of dynamic shared memory.",
+                    "stream": "The stream's handle.",
+                    "attributes": "The address of the attributes.",
+                    "attribute_count": "A `uint`: how many there are.",
+                },
+            ),
+            "attribute": _layout(
+                "One attribute: the byte at which each part begins.",
+                {"id": "An `int`: which it is.", "value": "Its value: a `uint`, or three of them."},
+            ),
+            "attributes": keyed(
+                "`attributes`",
+                "The vendor's numbers of what a launch can ask for.",
+                {word: _attribute(says) for word, says in LAUNCH_ATTRIBUTES.items()},
+            ),
+        },
+        required=["call", "configuration", "attribute", "attributes"],
+    )
+
+
+def _layout(says: str, parts: dict[str, str]) -> Schema:
+    offsets = {name: integer(part, 0, _MOST_BYTES) for name, part in parts.items()}
+    size = {"bytes": integer("The size of the structure.", 1, _MOST_BYTES, 64)}
+    return keyed("a layout", says, {**size, **offsets}, required=["bytes", *parts])
+
+
+def _attribute(says: str) -> Schema:
+    return keyed(
+        "an attribute",
+        says,
+        {
+            "id": integer("The vendor's number.", 0, 2**31 - 1),
+            "value": integer("What it is set to; 1 when left out.", 0, 2**31 - 1, 1),
+            "above": integer("Asked for when a launch wants more bytes of shared memory than this.", 0, 2**31 - 1),
+        },
+        required=["id"],
+    )

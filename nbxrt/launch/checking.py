@@ -1,0 +1,151 @@
+"""Bad grids and arguments, refused by name before anything is launched."""
+
+from nbxrt import errors
+from nbxrt.launch import keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nbxrt.launch.fast import Kernel
+
+_AXES = "xyz"
+_MOST_BLOCKS = 2**31 - 1
+
+
+def extents(grid: "Any", kernel: str) -> "tuple[int, int, int]":
+    """A grid of one to three extents as three.
+
+    Raises: ArgumentTypeError, ArgumentValueError naming the axis.
+    """
+    if grid.__class__ is tuple and len(grid) == 1 and grid[0].__class__ is int and 0 <= grid[0] <= _MOST_BLOCKS:
+        return grid[0], 1, 1
+    if not isinstance(grid, (tuple, list)):
+        raise errors.ArgumentTypeError(
+            f"the grid of `{kernel}` is a tuple of one to three extents, not {type(grid).__name__} {grid!r}",
+            hint=f"write `{kernel}[(n,)](…)`" if hasattr(type(grid), "__index__") else "",
+            parameter="grid",
+        )
+    if not 1 <= len(grid) <= 3:
+        raise errors.ArgumentValueError(
+            f"the grid of `{kernel}` has one to three extents, not {len(grid)}", parameter="grid", value=grid
+        )
+    whole = [_extent(axis, value, kernel) for axis, value in zip(_AXES, grid, strict=False)]
+    return (*whole, 1, 1)[:3]  # type: ignore[return-value]
+
+
+def _extent(axis: str, value: "Any", kernel: str) -> int:
+    if not hasattr(type(value), "__index__"):
+        raise errors.ArgumentTypeError(
+            f"the grid's {axis} of `{kernel}` is an integer, not {type(value).__name__} {value!r}",
+            parameter="grid",
+            value=value,
+        )
+    number = int(value.__index__())
+    if not 0 <= number <= _MOST_BLOCKS:
+        raise errors.ArgumentValueError(
+            f"the grid's {axis} of `{kernel}` is {number}, which is not in 0 … {_MOST_BLOCKS}",
+            parameter="grid",
+            value=number,
+        )
+    return number
+
+
+def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
+    """The device of the pointers among the arguments; None when there is none, or none says where it is.
+
+    Raises: ArgumentTypeError, ArgumentValueError naming what is no argument of a kernel, is in host memory, or is on
+    another device than the first pointer.
+    """
+    first: tuple[str, int] | None = None
+    for name, value in zip(kernel.names, given, strict=True):
+        if name in kernel.constants:
+            continue
+        for part in _parts(value):
+            device = _one(kernel, name, part)
+            if device is None:
+                continue
+            if first is None:
+                first = (name, device)
+            elif first[1] != device:
+                raise errors.ArgumentValueError(
+                    f"arguments of `{kernel.name}`: `{first[0]}` is on device {first[1]}, and `{name}` on {device}",
+                    hint="copy one of them to the other's device",
+                    parameter=name,
+                    value=value,
+                )
+    return first[1] if first else None
+
+
+def _parts(value: "Any") -> "list[Any]":
+    if isinstance(value, tuple):
+        return [part for each in value for part in _parts(each)]
+    base = getattr(value, "base", None) if type(value).__name__ == "TensorDescriptor" else None
+    return [value if base is None else base]
+
+
+def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":
+    """Check one value; its device where it is a pointer that says so."""
+    if value.__class__ is int:
+        if not -(2**63) <= value < 2**64:
+            raise errors.ArgumentValueError(
+                f"argument `{name}` of `{kernel.name}`: {value} does not fit into 64 bits", parameter=name, value=value
+            )
+        return None
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return _pointer(kernel, name, value)
+    if hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ():
+        raise errors.ArgumentTypeError(
+            f"argument `{name}` of `{kernel.name}` is {type(value).__name__} in host memory, which no kernel reads",
+            hint="`nbxrt.asarray` copies it to the device",
+            parameter=name,
+            value=value,
+        )
+    if not _is_taken(value):
+        raise errors.ArgumentTypeError(
+            f"argument `{name}` of `{kernel.name}` is {type(value).__name__} {value!r}, which no kernel takes",
+            hint="pass a Python number" if hasattr(value, "item") else "a constant is declared `tl.constexpr`",
+            parameter=name,
+            value=value,
+        )
+    return None
+
+
+def _is_taken(value: "Any") -> bool:
+    """Whether Triton has a type for it."""
+    if value is None or isinstance(value, (bool, float)):
+        return True
+    from triton.runtime.jit import mangle_type
+
+    try:
+        mangle_type(value)
+    except (TypeError, AttributeError):
+        return False
+    return True
+
+
+def _pointer(kernel: "Kernel", name: str, value: "Any") -> "int | None":
+    device = keys.device_of(value)
+    if device == "cpu":
+        raise _host_memory(kernel, name, value)
+    runtime = kernel.session.driver.runtime
+    other = getattr(value, "runtime_key", None)
+    if other is not None and other != runtime.name:
+        raise errors.ArgumentValueError(
+            f"argument `{name}` of `{kernel.name}` is memory of `{other}`, and kernels run on `{runtime.name}`",
+            parameter=name,
+            value=value,
+        )
+    address = int(value.data_ptr())
+    if address and runtime.supports("pointer_attributes"):
+        kind, where = runtime.pointer_attributes(address)[:2]
+        if kind in ("host", "unregistered") and device is None:
+            raise _host_memory(kernel, name, value)
+        device = where if device is None else device
+    return None if device is None else int(device)
+
+
+def _host_memory(kernel: "Kernel", name: str, value: "Any") -> errors.ArgumentValueError:
+    said = f"argument `{name}` of `{kernel.name}` is in host memory, and the kernel runs on a device"
+    hint = "`nbxrt.asarray` copies an array to the device"
+    return errors.ArgumentValueError(said, hint=hint, parameter=name, value=value)

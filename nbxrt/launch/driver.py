@@ -1,0 +1,244 @@
+"""The object that Triton asks for devices, streams and binaries: nbxrt in the place of Triton's own drivers.
+
+It asks no backend of Triton whether it is active, imports no torch, and starts no compiler.
+"""
+
+import contextlib
+import sys
+
+from nbxrt import errors
+from nbxrt.launch import streams
+from nbxrt.launch.launcher import Launcher, Shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.launch.versions import Facts
+    from nbxrt.runtime import Runtime
+
+#: Without opting in, a block has this much shared memory.
+_USUAL_SHARED = 49152
+#: A cluster of up to this many blocks runs on every device that knows clusters.
+_PORTABLE_CLUSTER = 8
+
+
+#: Triton's names of properties, and the contract's words.
+_PROPERTIES: "tuple[tuple[str, Any], ...]" = (
+    ("max_shared_mem", "max_shared_memory_per_block_optin"),
+    ("max_num_regs", "max_registers_per_block"),
+    ("multiprocessor_count", "multiprocessor_count"),
+    ("warpSize", "warp_size"),
+    ("sm_clock_rate", "clock_rate"),
+)
+
+
+class Driver:
+    """Triton's active driver while nbxrt is installed."""
+
+    def __init__(self, runtime: "Runtime", target: str, facts: "Facts", version: str) -> None:
+        self.runtime = runtime
+        self.target = target
+        self.facts = facts
+        self.version = version
+        self.utils = Utils(runtime)
+        self._targets: dict[int, Any] = {}
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return True
+
+    # devices and streams
+
+    def get_current_device(self) -> int:
+        """The thread's current device."""
+        index = getattr(self.runtime.current, "index", None)
+        return self.runtime.get_device() if index is None else index
+
+    def set_current_device(self, device: int) -> None:
+        """Make a device the thread's current one."""
+        if getattr(self.runtime.current, "index", None) != device:
+            self.runtime.set_device(device)
+            self.runtime.current.index = device
+
+    def get_current_stream(self, device: int) -> int:
+        """The thread's current stream of a device; torch's where torch is in use and nbxrt has none of its own."""
+        return streams.current(device)
+
+    def get_current_target(self) -> "Any":
+        """What Triton compiles for: the current device's architecture."""
+        device = self.get_current_device()
+        if device not in self._targets:
+            from triton.backends.compiler import GPUTarget
+
+            warp = self.runtime.device_attribute("warp_size", device)
+            self._targets[device] = GPUTarget(self.target, self.architecture(device), warp)
+        return self._targets[device]
+
+    def architecture(self, device: int) -> "int | str":
+        """The architecture of a device as Triton names it.
+
+        Raises: CapabilityError where the backend's file does not say how it is told.
+        """
+        from triton import knobs
+
+        given = getattr(knobs.runtime, "override_arch", None)
+        factors = self.runtime.description["triton_architecture"]
+        if given:
+            return int(given) if factors and given.isdigit() else str(given)
+        if not factors:
+            raise errors.CapabilityError(
+                f"{self.runtime.description['file']} does not say how the architecture of a device is told",
+                hint="set TRITON_OVERRIDE_ARCH to the architecture that kernels are compiled for",
+            )
+        major = self.runtime.device_attribute("compute_capability_major", device)
+        minor = self.runtime.device_attribute("compute_capability_minor", device)
+        return int(factors[0] * major + factors[1] * minor)
+
+    # launching
+
+    def launcher_cls(self, source: "Any", metadata: "Any") -> "TritonLauncher":
+        """The launcher of a compiled kernel, as Triton calls it."""
+        return TritonLauncher(self, source, metadata)
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        return kind
+
+    def assemble_tensormap_to_arg(self, _tensormaps: "Any", given: "Any") -> "Any":
+        return given
+
+    # what torch would be asked for
+
+    def get_active_torch_device(self) -> "Any":
+        """The current device as torch names it; torch must be imported already.
+
+        Raises: CapabilityError.
+        """
+        torch = sys.modules.get("torch")
+        if torch is None:
+            raise errors.CapabilityError("Triton asks for a device of torch, and torch is not in use here")
+        return torch.device("cuda", self.get_current_device())
+
+    def get_device_interface(self) -> "Any":
+        """Events and synchronisation for `do_bench`."""
+        from nbxrt.launch.benchmarking import DeviceInterface
+
+        return DeviceInterface(self.runtime)
+
+    def get_benchmarker(self) -> "Callable[..., Any]":
+        """What the autotuner measures with."""
+        from triton.testing import do_bench
+
+        return do_bench  # type: ignore[no-any-return]
+
+    def get_empty_cache_for_benchmark(self) -> "Any":
+        """Memory larger than the device's cache, which `clear_cache` writes."""
+        from nbxrt.launch.benchmarking import Cache
+
+        return Cache(self.runtime)
+
+    def clear_cache(self, cache: "Any") -> None:
+        cache.clear()
+
+
+class Utils:
+    """Binaries and properties, as Triton asks for them."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
+        self._loaded: set[int] = set()
+
+    def get_device_properties(self, device: int) -> "dict[str, int]":
+        """The properties that Triton and its users read, where the device tells them."""
+        found = {}
+        for name, word in _PROPERTIES:
+            with contextlib.suppress(errors.ArgumentValueError, errors.DeviceError):
+                found[name] = self._runtime.device_attribute(word, device)
+        return found
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> "tuple[int, int, int, int, int]":
+        """Load a kernel for a device: module, function, registers, spilled registers, most threads of a block.
+
+        A kernel that wants more shared memory than usual is given it.
+        Raises: DeviceError.
+        """
+        runtime = self._runtime
+        with streams.on_device(runtime, device):
+            module = runtime.module_load(binary)
+            self._loaded.add(module)
+            function = runtime.module_get_function(module, name)
+            ask = runtime.function_get_attribute
+            facts = [ask(word, function) for word in ("registers", "local_memory", "max_threads_per_block")]
+            if shared > _USUAL_SHARED and runtime.supports("function_set_attribute"):
+                self._allow_shared(function, device)
+        return module, function, facts[0], facts[1] // 4, facts[2]
+
+    def _allow_shared(self, function: int, device: int) -> None:
+        """Let a kernel use as much shared memory as the device gives to one block."""
+        most = self._runtime.device_attribute("max_shared_memory_per_block_optin", device)
+        if most > _USUAL_SHARED:
+            static = self._runtime.function_get_attribute("shared_memory", function)
+            self._runtime.function_set_attribute(function, "preferred_shared_memory", 100)
+            self._runtime.function_set_attribute(function, "max_dynamic_shared_memory", most - static)
+
+    def unload_module(self, module: int) -> None:
+        """Unload a kernel's module, if it was loaded here; at the interpreter's end nothing is called.
+
+        Nothing is raised: a finalizer calls this.
+        """
+        if sys.is_finalizing() or module not in self._loaded:
+            return
+        self._loaded.discard(module)
+        with contextlib.suppress(errors.NbxrtError):
+            self._runtime.module_unload(module)
+
+
+class TritonLauncher:
+    """A compiled kernel's launcher with the arguments that Triton gives to its own."""
+
+    def __init__(self, driver: Driver, source: "Any", metadata: "Any") -> None:
+        kinds = tuple(source.signature.values())
+        self.names = tuple(map(str, source.signature))
+        device = driver.get_current_device()
+        warp = driver.runtime.device_attribute("warp_size", device)
+        self.shape = Shape(driver.runtime, kinds, metadata, driver.facts, driver.version, warp)
+        self.launcher = Launcher(driver.runtime, self.shape)
+        self._runtime = driver.runtime
+        self._prepared: set[int] = set()
+
+    def prepare(self, function: int) -> None:
+        """Tell the vendor what it has to know of a function before its first launch.
+
+        Larger clusters than every device can run are allowed; one that this device cannot run is refused at the launch.
+        """
+        if function not in self._prepared and self.shape.clusters > _PORTABLE_CLUSTER:
+            self._runtime.function_set_attribute(function, "non_portable_clusters", 1)
+        self._prepared.add(function)
+
+    def __call__(
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: int,
+        function: int,
+        _packed: "Any",
+        launch_metadata: "Any",
+        enter_hook: "Any",
+        exit_hook: "Any",
+        *given: "Any",
+    ) -> None:
+        if enter_hook is not None and getattr(enter_hook, "calls", True):
+            enter_hook(launch_metadata)
+        if function not in self._prepared:
+            self.prepare(function)
+        self.launcher.launch((grid_x, grid_y, grid_z), stream, _handle(function), given, self.names)
+        if exit_hook is not None and getattr(exit_hook, "calls", True):
+            exit_hook(launch_metadata)
+
+
+def _handle(function: int) -> "Any":
+    import ctypes
+
+    return ctypes.c_void_p(function)

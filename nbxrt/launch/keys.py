@@ -1,0 +1,146 @@
+"""What Triton looks at in an argument when it chooses a kernel, as a key: equal keys mean the same kernel.
+
+A pointer's key also holds its device and its runtime, so that a kernel found by it is of that device. Keys of pointers
+are large integers, those of integers small ones; keys of other things are no integers. So an argument of another kind
+never looks like one that was seen.
+"""
+
+import threading
+
+from nbxrt import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+#: Larger than any key of an integer.
+FIRST_POINTER = 1024
+#: AMD's compiler asks whether an offset into the allocation fits 32 bits.
+_MOST_SMALL = 2**31 - 1
+
+#: The attribute in which an array of nbxrt keeps its key; it has none before its first launch.
+ATTRIBUTE = "launch_key"
+
+_pointers: "dict[tuple[Any, ...], int]" = {}
+_runtimes: "dict[int, Any]" = {}
+_lock = threading.Lock()
+
+
+class UnknownKindError(Exception):
+    """An argument is of a kind that keys are not known for."""
+
+
+def integer(value: int) -> int:
+    """The key of an integer: what Triton tells apart, which is 1, multiples of 16, and the width of its type."""
+    if -0x80000000 <= value < 0x80000000:
+        return 2 if value == 1 else 0 if value & 15 else 1
+    return (4 if -(2**63) <= value < 2**63 else 8 if 0 <= value < 2**64 else 16) + (not value & 15)
+
+
+#: The same as text, for generated functions: `{n}` is the argument, `_key` is `of`.
+INTEGER = (
+    "((2 if {n} == 1 else 0 if {n} & 15 else 1) if -2147483648 <= {n} < 2147483648 else _integer({n})) "
+    "if {n}.__class__ is int else _key({n})"
+)
+CONSTANT = "{n} if {n}.__class__ is int else _constant({n})"
+
+
+def constant(value: "Any") -> "Any":
+    """The key of a constant of the compilation: 1, True and 1.0 are equal and yet not the same."""
+    if value.__class__ is tuple:
+        return (tuple, tuple(map(constant, value)))
+    return value if value.__class__ is int else (value.__class__, value)
+
+
+def of(value: "Any") -> "Any":
+    """The key of an argument.
+
+    Raises: UnknownKindError.
+    """
+    kind = value.__class__
+    if kind is int:
+        return integer(value)
+    found = getattr(value, ATTRIBUTE, None)
+    if found is not None:
+        return found
+    if value is None or kind is bool or kind is float:
+        return kind
+    if isinstance(value, tuple):
+        return (kind, tuple(map(of, value)))
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return pointer(value)
+    return _special(kind, value)
+
+
+def _special(kind: type, value: "Any") -> "Any":
+    """The key of what only Triton's own classes are."""
+    if kind.__name__ == "constexpr" and hasattr(value, "value"):
+        return (kind, constant(value.value))
+    if kind.__name__ == "TensorDescriptor" and hasattr(value, "block_shape"):
+        described = (tuple(value.block_shape), len(value.shape), value.padding)
+        return (kind, of(value.base), *described, getattr(value, "round_f32_to_tf32", False))
+    if kind.__name__ == "JITFunction":
+        return (kind, value)
+    raise UnknownKindError(kind.__name__)
+
+
+def pointer(value: "Any") -> int:
+    """The key of something with an address and an element type; arrays of nbxrt keep it."""
+    facts = (
+        element_type(value.dtype),
+        value.data_ptr() % 16 == 0,
+        _is_small(value),
+        device_of(value),
+        getattr(value, "runtime_key", None),
+    )
+    code = _pointers.get(facts)
+    if code is None:
+        with _lock:
+            code = _pointers.setdefault(facts, FIRST_POINTER + len(_pointers))
+    if hasattr(type(value), ATTRIBUTE):
+        setattr(value, ATTRIBUTE, code)
+    return code
+
+
+def _is_small(value: "Any") -> bool:
+    ask: Callable[[], int] | None = getattr(value, "ptr_range", None)
+    if ask is not None:
+        return ask() <= _MOST_SMALL
+    storage = getattr(value, "untyped_storage", None)
+    size = getattr(storage(), "size", None) if storage is not None else None
+    return size is not None and size() <= _MOST_SMALL
+
+
+def device_of(value: "Any") -> "Any":
+    """The device index of a pointer argument: an integer, `cpu` for host memory, None when it does not say."""
+    index = getattr(value, "_device_idx", None)
+    if index is not None:
+        return index
+    device = getattr(value, "device", None)
+    kind = getattr(device, "type", None)
+    if kind == "cpu":
+        return "cpu"
+    return getattr(device, "index", None) if kind is not None else None
+
+
+#: Triton's name of an element type by the type's hash, and the type: Triton itself goes by the hash alone.
+_elements: "dict[int, tuple[Any, str]]" = {}
+
+
+def element_type(dtype: "Any") -> str:
+    """The element type as text, refused where Triton would take it for another.
+
+    Raises: ArgumentTypeError.
+    """
+    known = _elements.get(hash(dtype))
+    if known is not None and known[0] is dtype:
+        return known[1]
+    said = str(dtype).rsplit(".", 1)[-1]
+    if known is not None and known[1] != said:
+        raise errors.ArgumentTypeError(
+            f"the element types `{known[1]}` and `{said}` have the same hash, by which Triton tells them apart",
+            hint="give each type a hash of its own",
+        )
+    _elements[hash(dtype)] = (dtype, said)
+    return said

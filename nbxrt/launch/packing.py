@@ -1,0 +1,211 @@
+"""Where a kernel's arguments lie in memory: the types of a signature, the bytes of each value, pooled room for them.
+
+A slot is one block of memory: room for hidden arguments, the values, the launch's configuration. All that a launch
+changes lies together, so that one `Struct.pack_into` writes it.
+"""
+
+import ctypes
+import struct
+
+from nbxrt import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from nbxrt.binding.launching import LaunchCall
+
+#: How `struct` writes a value of a type; a pointer's begins with `*`.
+FORMATS = {
+    "i1": "b",
+    "u1": "B",
+    "i8": "b",
+    "u8": "B",
+    "i16": "h",
+    "u16": "H",
+    "i32": "i",
+    "u32": "I",
+    "i64": "q",
+    "u64": "Q",
+    "fp16": "e",
+    "bf16": "H",
+    "fp32": "f",
+    "f32": "f",
+    "fp64": "d",
+}
+#: What is passed by its bytes: an opaque descriptor of a tensor.
+OPAQUE = {"nvTmaDesc": 128}
+
+_CELL = 8  # every value begins at a multiple of this, which is the widest alignment of a scalar
+_ALIGNED = 128
+
+
+def format_of(kind: str) -> str:
+    """The letters of a type for `struct`, filled up to whole cells.
+
+    Raises: ArgumentTypeError for a type that no argument has.
+    """
+    if kind.startswith("*"):
+        return "Q"
+    if kind in OPAQUE:
+        return f"{OPAQUE[kind]}s"
+    if kind not in FORMATS:
+        raise errors.ArgumentTypeError(
+            f"`{kind}` is no type of a kernel's argument", hint=f"known: {', '.join(FORMATS)}, and pointers: `*fp32`"
+        )
+    letter = FORMATS[kind]
+    padding = -struct.calcsize("=" + letter) % _CELL
+    return f"{letter}{padding}x" if padding else letter
+
+
+def bfloat16(value: float) -> int:
+    """The upper half of a float's bits: the number rounded toward zero."""
+    return int.from_bytes(single(value)[2:], "little")
+
+
+def single(value: float) -> bytes:
+    """The four bytes of a number as a C program converts it: too large a one is infinite."""
+    return bytes(ctypes.c_float(value))
+
+
+def converted(kind: str, value: "Any") -> "Any":
+    """A value as `struct` takes it for a type, by the conversions of C: integers wrap, floats round or overflow.
+
+    Raises: TypeError, OverflowError for what C does not take either.
+    """
+    if kind.startswith("*"):
+        return address_of(value)
+    if kind == "bf16":
+        return bfloat16(value)
+    if kind in ("fp32", "f32"):
+        return struct.unpack("=f", single(value))[0]
+    if kind in ("fp64", "fp16"):
+        return float(value)
+    if kind in OPAQUE:
+        return bytes(value)
+    bits = 8 if kind in ("i1", "u1") else int(kind[1:])
+    number = value.__index__()
+    if not -(2**63) <= number < 2**64:
+        raise OverflowError(f"{number} does not fit into 64 bits")
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if kind[0] == "i" and number >> (bits - 1) else number
+
+
+def address_of(value: "Any") -> int:
+    """The address of a pointer argument: of what has `data_ptr()`, an integer as it is, and 0 for None.
+
+    Raises: TypeError.
+    """
+    if value is None:
+        return 0
+    if value.__class__ is int:
+        return value
+    ask = getattr(value, "data_ptr", None)
+    if ask is None:
+        raise TypeError(f"a pointer is wanted, not {type(value).__name__}")
+    return int(ask())
+
+
+class Slots:
+    """Room for the arguments and the configuration of one kernel's launches; several threads take slots of their own.
+
+    `types` are the kernel's arguments in order, without the hidden ones; `hidden` is how many pointers follow them.
+    They are null unless `hidden_written`: then they are the last values that a launch writes.
+    `pool` is a list of free slots, each (buffer, configuration, arguments); `fresh` makes one.
+    """
+
+    def __init__(
+        self,
+        call: "LaunchCall",
+        types: "Sequence[str]",
+        hidden: int,
+        attributes: "Sequence[tuple[int, tuple[int, ...]]]" = (),
+        *,
+        hidden_written: bool = False,
+    ) -> None:
+        kinds = [*types, *["*"] * hidden] if hidden_written else list(types)
+        values = [format_of(kind) for kind in kinds]
+        self.offsets = tuple(_offsets(kinds, values))
+        self._hidden_at = (0, 8)[:hidden] if not hidden_written else ()
+        self._values_end = self.offsets[-1] + _size(values[-1]) if kinds else _ALIGNED
+        self.layout: Mapping[str, int] | None = call.configuration
+        self._attributes = _attribute_bytes(call, attributes)
+        self._attribute_count = len(attributes)
+        self.pool: list[Any] = []
+        #: One `struct` format for all that a launch writes, and the byte where it begins.
+        self.begin = _ALIGNED
+        self.format = "=" + "".join(_spaced(kinds, values, self.offsets)) + self._configuration_format()
+
+    def _configuration_format(self) -> str:
+        """Grid, block, shared memory and stream where the configuration has them; nothing where there is none."""
+        if self.layout is None:
+            return ""
+        parts = sorted((self.layout[name], letters) for name, letters in _PARTS.items())
+        said, at = "", 0
+        for offset, letters in parts:
+            said += f"{offset - at}x" if offset > at else ""
+            said += letters
+            at = offset + struct.calcsize("=" + letters)
+        return said
+
+    @property
+    def order(self) -> "tuple[str, ...]":
+        """The parts of the configuration in the order in which `format` writes them."""
+        if self.layout is None:
+            return ()
+        return tuple(sorted(_PARTS, key=self.layout.__getitem__))
+
+    def fresh(self) -> "tuple[Any, Any, Any]":
+        """A new slot: its memory, and what the launch function takes for the configuration and for the arguments."""
+        size = self._values_end + (self.layout["bytes"] if self.layout else 0)
+        raw = ctypes.create_string_buffer(size + _ALIGNED)
+        buffer = (ctypes.c_char * size).from_buffer(raw, -ctypes.addressof(raw) % _ALIGNED)
+        base = ctypes.addressof(buffer)
+        places = [base + offset for offset in (*self.offsets, *self._hidden_at)]
+        arguments = (ctypes.c_void_p * max(1, len(places)))(*places)
+        configuration = None
+        if self.layout is not None:
+            at = base + self._values_end
+            ctypes.c_void_p.from_address(at + self.layout["attributes"]).value = (
+                ctypes.addressof(self._attributes) if self._attribute_count else None
+            )
+            ctypes.c_uint.from_address(at + self.layout["attribute_count"]).value = self._attribute_count
+            configuration = ctypes.c_void_p(at)
+        return buffer, configuration, ctypes.byref(arguments)
+
+
+_PARTS = {"grid": "3I", "block": "3I", "shared_memory": "I", "stream": "Q"}
+
+
+def _offsets(kinds: "Sequence[str]", values: "Sequence[str]") -> "Iterator[int]":
+    at = _ALIGNED
+    for kind, letters in zip(kinds, values, strict=True):
+        if kind in OPAQUE:
+            at += -at % _ALIGNED
+        yield at
+        at += _size(letters)
+
+
+def _spaced(kinds: "Sequence[str]", values: "Sequence[str]", offsets: "Sequence[int]") -> "Iterator[str]":
+    at = _ALIGNED
+    for _kind, letters, offset in zip(kinds, values, offsets, strict=True):
+        if offset > at:
+            yield f"{offset - at}x"
+        yield letters
+        at = offset + _size(letters)
+
+
+def _size(letters: str) -> int:
+    return struct.calcsize("=" + letters)
+
+
+def _attribute_bytes(call: "LaunchCall", attributes: "Sequence[tuple[int, tuple[int, ...]]]") -> "Any":
+    layout = call.attribute
+    if layout is None:
+        return ctypes.create_string_buffer(1)
+    room = ctypes.create_string_buffer(layout["bytes"] * max(1, len(attributes)))
+    for at, (number, value) in enumerate(attributes):
+        struct.pack_into("=i", room, at * layout["bytes"] + layout["id"], number)
+        struct.pack_into("=3I", room, at * layout["bytes"] + layout["value"], *value)
+    return room

@@ -1,0 +1,44 @@
+"""What the tests that run beside a real Triton share. They run in an environment of a version's own, without torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parents[2])]
+os.environ.setdefault("TRITON_CACHE_DIR", tempfile.mkdtemp(prefix="nbxrt-triton-"))
+os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"  # 3.9 warns where it is not set
+
+import binaries  # noqa: E402
+
+import nbxrt  # noqa: E402
+from nbxrt.simulation import build  # noqa: E402
+
+#: What each vendor's simulated device is, so that Triton compiles for it.
+SETTINGS = {"cuda": {"compute_capability_major": 9, "compute_capability_minor": 0}, "hip": {}}
+
+
+@pytest.fixture
+def simulate(tmp_path, monkeypatch):
+    """Builds a simulated vendor whose devices take real binaries, and installs nbxrt in Triton on it."""
+    made = []
+
+    def simulated(name="cuda", **options):
+        cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
+        simulation = build(name, tmp_path / f"simulation-{len(made)}", cache=cache, **options)
+        simulation.on_image(binaries.module_text)
+        for attribute, value in SETTINGS[name].items():
+            simulation.set_attribute(attribute, value)
+        if name == "hip":
+            monkeypatch.setenv("TRITON_OVERRIDE_ARCH", "gfx942")
+        made.append(simulation)
+        runtime = simulation.open()
+        nbxrt.triton.install(runtime)
+        return simulation, runtime
+
+    yield simulated
+    nbxrt.triton.uninstall()

@@ -1,0 +1,117 @@
+"""Equal keys mean one specialisation of Triton's, over many random arguments; G09."""
+
+from __future__ import annotations
+
+import random
+from collections import namedtuple
+
+import kernels
+import pytest
+import triton.language as tl
+from arrays import Array, Foreign
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
+from triton.runtime.jit import create_function_from_signature
+
+import nbxrt
+from nbxrt.launch import keys
+
+PAIR = namedtuple("PAIR", "first second")
+EDGES = [0, 1, 2, 15, 16, 17, -1, -16, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
+DTYPES = ["float32", "float16", "bfloat16", "int32", "int64", "int8"]
+TARGETS = {"cuda": GPUTarget("cuda", 90, 32), "hip": GPUTarget("hip", "gfx942", 64)}
+
+
+class Values:
+    """Random arguments of every kind that a kernel takes."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.kinds = (
+            self.edge, self.small, self.wide, self.array, self.array, self.foreign,
+            lambda: self.random.choice([True, False]), lambda: self.random.choice([0.0, 1.0, -2.5, float("inf")]),
+            lambda: None, self.tuple, self.pair, lambda: tl.constexpr(self.random.choice([1, 2, True, 1.0])),
+        )  # fmt: skip
+
+    def edge(self):
+        return self.random.choice(EDGES)
+
+    def small(self):
+        return self.random.randrange(-64, 64)
+
+    def wide(self):
+        return self.random.randrange(-(2**63), 2**64)
+
+    def array(self):
+        array = Array.__new__(Array)
+        array.ptr = self.random.randrange(1, 2**40) * self.random.choice([1, 4, 16, 16])
+        array.dtype = self.random.choice(DTYPES)
+        array.nbytes = self.random.choice([64, 2**31 - 1, 2**31, 2**34])
+        array._device_idx, array.runtime_key = self.random.randrange(2), "cuda"
+        return array
+
+    def foreign(self):
+        return Foreign(self.random.randrange(1, 2**20) * self.random.choice([1, 16]), self.random.choice(DTYPES))
+
+    def tuple(self):
+        return tuple(self.one() for _each in range(self.random.randrange(3)))
+
+    def pair(self):
+        return PAIR(self.one(), self.small())
+
+    def one(self):
+        return self.random.choice(self.kinds)()
+
+
+def _frozen(value):
+    """A specialisation with what Triton's own comparison takes for equal told apart by its class."""
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *map(_frozen, value))
+    if isinstance(value, tl.constexpr):
+        return ("constexpr", _frozen(value.value))
+    return (type(value).__name__, value)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_arguments_with_one_key_have_one_specialisation(target, monkeypatch, simulate):
+    simulate()
+    monkeypatch.setenv("AMDGCN_USE_BUFFER_OPS", "1")
+    backend = make_backend(TARGETS[target])
+    jit = kernels.add
+    bind = create_function_from_signature(jit.signature, jit.params, backend)
+    values, found = Values(1), {}
+
+    for _each in range(10_000):
+        given = [values.one() for _parameter in range(4)]
+        key = tuple(map(keys.of, given))
+        specialised = _frozen(bind(*given, BLOCK=16)[1])
+        assert found.setdefault(key, specialised) == specialised, (key, given)
+
+    assert len(found) > 1000
+
+
+@pytest.mark.parametrize("value", [*EDGES, True, 1.0, None, tl.constexpr(3)], ids=str)
+def test_generated_keys_are_those_of_the_long_way(value):
+    generated = eval(keys.INTEGER.format(n="n"), {"n": value, "_integer": keys.integer, "_key": keys.of})
+
+    assert generated == keys.of(value)
+
+
+def test_a_wide_integer_is_refused_by_name(simulate):
+    _simulation, runtime = simulate()
+    x = Array(runtime, 64)
+
+    for wide in (2**64, -(2**63) - 1):
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"argument `n` of `add`: .* does not fit into 64 bits"):
+            kernels.add[(1,)](x, x, x, wide, BLOCK=16)
+
+
+def test_types_of_one_hash_are_told_apart(simulate):
+    class Colliding(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            return 7
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`float32` and `int8` have the same hash"):
+        [keys.of(Foreign(16, Colliding(name))) for name in ("float32", "int8")]

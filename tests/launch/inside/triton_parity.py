@@ -1,0 +1,134 @@
+"""A launch by nbxrt is, byte for byte, the launch that Triton's own launcher in C makes of the same call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
+import kernels
+import pytest
+import triton
+from arrays import Array
+from triton.backends.compiler import GPUTarget
+
+import nbxrt
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    """A driver that remembers launches, with Triton's own launcher built on it."""
+    folder = tmp_path_factory.mktemp("driver")
+    library = folder / "libcuda.so.1"
+    command = ["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, HERE / "stub_cuda.c"]
+    subprocess.run(command, check=True)
+    os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
+    loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    loaded.stub_launch.restype = ctypes.c_char_p
+    return loaded
+
+
+class TritonsOwn:
+    """Triton's own launcher and utilities, with a device and a stream that torch is not asked for."""
+
+    def __init__(self) -> None:
+        from triton.backends.nvidia.driver import CudaLauncher, CudaUtils
+
+        self.utils, self.launcher_cls = CudaUtils(), CudaLauncher
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", 90, 32)
+
+
+@pytest.fixture
+def launched(simulate, stub):
+    """Launches by both ways; what each driver was given."""
+    simulation, runtime = simulate()
+
+    def both(kernel, grid, *given, **named):
+        kernel[grid](*given, **named)
+        compiled = kernel[grid](*given, **named)
+        runtime.sync()
+        mine, again = simulation.launches()
+        assert mine == again
+        assert nbxrt.triton.stats()["fallbacks"] == {}
+        nbxrt.triton.uninstall()
+        sizes = (ctypes.c_int * 64)(*map(len, mine.arguments))
+        stub.stub_expect(len(mine.arguments), sizes)
+        stub.stub_forget()
+        triton.runtime.driver.set_active(TritonsOwn())
+        own = kernel[grid](*given, **named)
+        assert own.kernel == compiled.kernel
+        return mine, _read(stub.stub_launch().decode())
+
+    return both, runtime
+
+
+def _read(text: str) -> tuple:
+    extents, arguments, attributes = text.split("|")
+    x, y, z, *block, shared, stream = map(int, extents.split())
+    values = tuple(bytes.fromhex(value) for value in arguments.split(",") if value)
+    asked = tuple(tuple(map(int, each.split(":"))) for each in attributes.split(",") if each)
+    return int(stream), (x, y, z), tuple(block), int(shared), values, asked
+
+
+#: Triton compiles kernels with such parameters from then on.
+KEYWORD_ONLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
+
+CASES = {
+    "pointers and an integer": lambda k, a: (k.add, (7,), (a(), a(), a(), 1000), {"BLOCK": 128}),
+    "an integer of 1": lambda k, a: (k.add, (7,), (a(), a(), a(), 1), {"BLOCK": 128}),
+    "an odd address": lambda k, a: (k.add, (7, 2, 3), (a(offset=4), a(), a(), 16), {"BLOCK": 64}),
+    "64 bits": lambda k, a: (k.add, (1,), (a(), a(), a(), 2**40), {"BLOCK": 64}),
+    "64 bits, unsigned": lambda k, a: (k.add, (1,), (a(), a(), a(), 2**63 + 16), {"BLOCK": 64}),
+    "a negative integer": lambda k, a: (k.add, (1,), (a(), a(), a(), -(2**31)), {"BLOCK": 64}),
+    "scalars of all kinds": lambda k, a: (k.scalars, (1,), (a(), 5, -7, True, 2.5, 2**35), {}),
+    "annotated integers": lambda k, a: (k.annotated, (1,), (a(), 100, 200, -300, 40000, -5, 6, -(2**40), 2**63), {}),
+    "floats": lambda k, a: (k.floats, (1,), (a(), 0.1, 0.1, 0.1, 0.1, 0.1), {}),
+    "large floats": lambda k, a: (k.floats, (1,), (a(), 1e300, 1.5, 3e38, 1e300, 1e300), {}),
+    "a tuple": lambda k, a: (k.tuples, (1,), (a(), (3, 2.5), 7), {}),
+    "a tuple with a 1": lambda k, a: (k.tuples, (1,), (a(), (1, 16), 7), {}),
+    "no specialisation": lambda k, a: (k.unspecialised, (1,), (a(), 1), {}),
+    "no specialisation on alignment": lambda k, a: (k.unaligned, (1,), (a(), 32), {}),
+    "None": lambda k, a: (k.optional, (1,), (a(), None, 5), {}),
+    "an optional pointer": lambda k, a: (k.optional, (1,), (a(), a(), 5), {}),
+    "defaults": lambda k, a: (k.defaults, (1,), (a(),), {}),
+    "keywords": lambda k, a: (k.defaults, (1,), (), {"out": a(), "scale": 0.5, "n": 9}),
+    **({"keyword-only": lambda k, a: (k.keyword_only, (1,), (a(),), {"n": 9})} if KEYWORD_ONLY else {}),
+    "no arguments": lambda k, a: (k.nothing, (3, 2, 1), (), {}),
+    "eight warps": lambda k, a: (k.add, (2,), (a(), a(), a(), 1000), {"BLOCK": 1024, "num_warps": 8}),
+    "clusters": lambda k, a: (k.add, (2,), (a(), a(), a(), 1000), {"BLOCK": 128, "num_ctas": 2}),
+    "a cooperative grid": lambda k, a: (
+        k.add, (2,), (a(), a(), a(), 1000), {"BLOCK": 128, "launch_cooperative_grid": True},
+    ),
+    "a programmatic launch": lambda k, a: (k.add, (2,), (a(), a(), a(), 1000), {"BLOCK": 128, "launch_pdl": True}),
+    "shared memory": lambda k, a: (
+        k.multiply, (2, 2), (a("float16"), a("float16"), a(), 256, 256, 256, 256, 1, 256, 1, 256, 1),
+        {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64},
+    ),
+    "a grid by a function": lambda k, a: (
+        k.add, lambda meta: (triton.cdiv(1000, meta["BLOCK"]),), (a(), a(), a(), 1000), {"BLOCK": 128},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_launch_is_tritons_byte_for_byte(case, launched):
+    both, runtime = launched
+
+    def array(dtype="float32", offset=0):
+        return Array(runtime, 1 << 16, dtype, offset=offset)
+
+    kernel, grid, given, named = CASES[case](kernels, array)
+    mine, theirs = both(kernel, grid, *given, **named)
+
+    assert (mine.stream, mine.grid, mine.block, mine.shared_memory, mine.arguments, mine.attributes) == theirs

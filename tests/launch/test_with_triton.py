@@ -1,0 +1,35 @@
+"""Triton's kernels on nbxrt, beside each version of Triton: the tests of `inside`, in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+INSIDE = Path(__file__).parent / "inside"
+TIERS = {"3.6": "all", "3.9": "all", "3.5": "nightly", "3.7": "nightly", "3.8": "nightly"}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("version", "part"),
+    [
+        pytest.param(version, part, marks=[pytest.mark.tier(tier), pytest.mark.needs(f"triton-{version}", "cc")])
+        for version, tier in TIERS.items()
+        for part in sorted(file.name for file in INSIDE.glob("triton_*.py"))
+    ],
+)
+def test_beside_triton(version: str, part: str, tritons: Path, root: Path) -> None:
+    """Torch is in none of the environments, so nothing here can need it."""
+    python = tritons / version / "bin" / "python"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("NBX", "PYTEST", "TRITON"))
+    }
+    environment |= {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [python, "-m", "pytest", "-q", "-c", INSIDE / "pytest.ini", f"--rootdir={root}", INSIDE / part]
+
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
