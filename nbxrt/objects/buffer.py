@@ -5,7 +5,7 @@ from nbxrt.objects import copying
 from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
 from nbxrt.objects.hostmemory import memory_at
-from nbxrt.objects.memory import KINDS, Memory, allocated
+from nbxrt.objects.memory import KINDS, Memory, allocated, apart
 from nbxrt.objects.state import integer, wrong_type
 from nbxrt.objects.stream import as_stream
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from nbxrt.objects.array import DeviceArray
+    from nbxrt.objects.ipc import Handle
 
 #: The most bytes of a pattern that are written from the host; the rest is copied from what is there already.
 _PATTERN = 1 << 16
@@ -27,15 +28,21 @@ class Buffer:
 
     It is for use on `stream`, the thread's current one when left out, and is given back with the last Buffer or
     DeviceArray that shares it. Slices share the memory and keep it. As a context manager it is closed after the block.
+    `shareable` device memory has a handle for other processes, and comes from the driver instead of the account's pool.
     `ptr` is its address, 0 for no bytes. Safe to use from several threads.
     Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError.
     """
 
     __slots__ = ("__weakref__", "_device_idx", "device", "memory", "nbytes", "ptr", "runtime")
 
-    def __init__(self, nbytes: int, device: "Any" = None, *, stream: "Any" = None, kind: str = "device") -> None:
+    def __init__(
+        self, nbytes: int, device: "Any" = None, *, stream: "Any" = None, kind: str = "device", shareable: bool = False
+    ) -> None:
         device = as_device(device)
-        memory = allocated(nbytes, device, as_stream(stream, device), kind)
+        if shareable and kind != "device":
+            raise errors.ArgumentValueError(f"`shareable` is for device memory, not for {kind} memory", value=kind)
+        ordered = as_stream(stream, device)
+        memory = apart(nbytes, device) if shareable else allocated(nbytes, device, ordered, kind)
         self._stand_for(memory, memory.address, memory.nbytes)
 
     @classmethod
@@ -171,6 +178,28 @@ class Buffer:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         self.close()
+
+    # other processes
+
+    def ipc_handle(self) -> "Handle":
+        """A handle of its bytes for another process, which can be pickled; for `shareable` memory.
+
+        Raises: CapabilityError where the backend has none; ArgumentValueError, DeviceError.
+        """
+        from nbxrt.objects import ipc
+
+        return ipc.of_buffer(self)
+
+    @classmethod
+    def from_ipc_handle(cls, handle: "Handle") -> "Buffer":
+        """The bytes of another process by its handle; that process keeps them alive.
+
+        Raises: ArgumentTypeError; ArgumentValueError for a handle of this process, another backend or a hidden device;
+        CapabilityError, DeviceError.
+        """
+        from nbxrt.objects import ipc
+
+        return shared(*ipc.open_memory(handle))
 
     # exchange
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from nbxrt.objects.ipc import Handle
     from nbxrt.runtime import Runtime
 
 
@@ -106,6 +107,24 @@ class Event:
             if error.kind != "not_ready":
                 raise
             raise self._misuse("the work before it has not finished", "`end.sync()` first") from None
+
+    def ipc_handle(self) -> "Handle":
+        """A handle for another process, which can be pickled; of an event that was made with `interprocess=True`.
+
+        Raises: CapabilityError, DeviceError.
+        """
+        from nbxrt.objects import ipc
+
+        return ipc.of_event(self)
+
+    @classmethod
+    def from_ipc_handle(cls, handle: "Handle") -> "Event":
+        """The event of another process by its handle. Raises: as `Buffer.from_ipc_handle`."""
+        from nbxrt.objects import ipc
+
+        event = cls.__new__(cls)
+        event._stand_for(*ipc.open_event(handle), timing=False)  # noqa: SLF001
+        return event
 
     def close(self) -> None:
         """Destroy it; work that waits for it goes on as it would. Closing it again does nothing."""

@@ -141,7 +141,13 @@ class Capture:
 
     def __enter__(self) -> Graph:
         runtime: Any = self._stream.runtime
-        self._stream.call(runtime.stream_begin_capture, self._stream.handle, self._mode)
+        device = self._stream.device
+        device.__enter__()  # a capture begins and ends in one thread, on its device
+        try:
+            runtime.stream_begin_capture(self._stream.handle, self._mode)
+        except BaseException:
+            device.__exit__(None, None, None)
+            raise
         state_of(runtime).captures.append(self._graph)
         return self._graph
 
@@ -151,15 +157,18 @@ class Capture:
         runtime = self._stream.runtime
         state_of(runtime).captures.remove(self._graph)
         try:
-            handle = self._stream.call(runtime.stream_end_capture, self._stream.handle)
+            with self._stream.device:
+                handle = runtime.stream_end_capture(self._stream.handle)
         except errors.DeviceError:
             if error is None:
                 raise
             return  # what ended the capture is the error that is on its way
+        finally:
+            self._stream.device.__exit__(kind, error, trace)
         if error is None:
             self._graph.captured(handle)
         else:
-            runtime.graph_destroy(handle)
+            self._stream.call(runtime.graph_destroy, handle)
 
 
 def keep_if_captured(state: "State", stream: Stream, owners: "tuple[Any, ...]") -> bool:

@@ -5,7 +5,7 @@ import os
 from nbxrt import errors
 from nbxrt.memory.allocator import account_of
 from nbxrt.objects.keeping import is_finalizing
-from nbxrt.objects.state import state_of
+from nbxrt.objects.state import integer, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ class Memory:
         "_release",
         "address",
         "device",
+        "is_counted",
         "is_open",
+        "is_shareable",
         "kind",
         "nbytes",
         "owner",
@@ -44,6 +46,8 @@ class Memory:
     ) -> None:  # fmt: skip
         self.device, self.address, self.nbytes, self.kind, self.stream = device, address, nbytes, kind, stream
         self.owner, self.readonly, self._release, self.is_open = owner, readonly, release, True
+        #: Whether it is of the account's, and whether it has a handle for other processes.
+        self.is_counted = self.is_shareable = False
         self._process = os.getpid()
 
     @property
@@ -85,9 +89,20 @@ class Memory:
 
     def used_on(self, stream: "Stream") -> None:
         """Work of a stream uses it now: it is not given to others before that has finished."""
-        is_other = self.stream is not stream and (self.stream is None or self.stream.key != stream.key)
-        if is_other and self._release is not None and self.kind == "device" and self.address:
+        stranger = self.stream is not stream and (self.stream is None or self.stream.key != stream.key)
+        if stranger and self.is_counted and self.address:
             account_of(self.device.runtime).record_use(self.address, stream.handle)
+
+
+def apart(nbytes: int, device: "Device") -> Memory:
+    """New device memory that has a handle for other processes: an allocation of the driver, which no pool serves.
+
+    Raises: ArgumentError; OutOfMemoryError, DeviceError.
+    """
+    address = device.on(device.runtime.malloc, nbytes)
+    memory = Memory(device, address, integer("`nbytes`", "a number of bytes", nbytes), release=device.runtime.free)
+    memory.is_shareable = True
+    return memory
 
 
 def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Memory:
@@ -107,4 +122,6 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Mem
     else:
         address = device.on(device.runtime.malloc_managed, nbytes)
         release = device.runtime.free
-    return Memory(device, address, nbytes, kind=kind, stream=stream, release=release)
+    memory = Memory(device, address, nbytes, kind=kind, stream=stream, release=release)
+    memory.is_counted = kind == "device"
+    return memory

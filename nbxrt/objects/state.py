@@ -19,6 +19,7 @@ class State:
 
     def __init__(self, runtime: "Runtime") -> None:
         self.lock = locks.Lock()
+        self.opening = locks.RLock()  # held while a mapping is opened or closed; a finalizer may close inside
         self.keeper = Keeper(runtime)
         #: Devices by index: one object each.
         self.devices: dict[int, Device] = {}
@@ -27,11 +28,11 @@ class State:
         #: Graphs that are being captured now.
         self.captures: list[Graph] = []
         #: Memory of other processes by handle: its address and how many buffers use it.
-        self.opened: dict[bytes, list[int]] = {}
+        self.opened: dict[bytes, list[int]] = {}  # guarded by `opening`
 
     def renew_locks(self) -> None:
         """Make every lock anew, in a process that was forked."""
-        self.lock = locks.Lock()
+        self.lock, self.opening = locks.Lock(), locks.RLock()
         self.keeper.renew_lock()
 
 

@@ -1,0 +1,127 @@
+"""Memory and events shared with other processes, by handles that can be pickled."""
+
+import os
+
+from nbxrt import errors
+from nbxrt.objects.device import as_device, devices
+from nbxrt.objects.memory import Memory
+from nbxrt.objects.state import runtime_in_force, state_of, wrong_type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nbxrt.objects.buffer import Buffer
+    from nbxrt.objects.device import Device
+    from nbxrt.objects.event import Event
+    from nbxrt.runtime import Runtime
+
+
+class Handle:
+    """A handle of a `what`, `memory` or an `event`, for another process of the same machine. It can be pickled.
+
+    What it stands for has to live, in the process that made the handle, as long as others use it.
+    """
+
+    __slots__ = ("backend", "content", "device", "nbytes", "offset", "process", "uuid", "what")
+
+    def __init__(self, what: str, device: "Device", content: bytes, *, offset: int = 0, nbytes: int = 0) -> None:
+        self.what, self.content, self.offset, self.nbytes = what, content, offset, nbytes
+        self.backend, self.device, self.process = device.runtime.name, device.index, os.getpid()
+        self.uuid = device.uuid if device.supports("device_uuid") else ""
+
+    def __repr__(self) -> str:
+        return f"<nbxrt handle of {self.what} of {self.backend}:{self.device} in process {self.process}>"
+
+
+def of_buffer(buffer: "Buffer") -> Handle:
+    """A handle of a buffer's bytes.
+
+    Raises: CapabilityError quoting the backend's file; ArgumentValueError for memory that has no handle of its own.
+    """
+    memory, runtime = buffer.memory, buffer.runtime
+    memory.check()
+    _demand(runtime, "ipc_get_mem_handle", memory.device)
+    if not memory.is_shareable or not memory.address:
+        raise errors.ArgumentValueError(
+            f"{buffer!r} has no handle for other processes: it is no allocation of its own of the driver",
+            hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
+        )  # fmt: skip
+    content = memory.device.on(runtime.ipc_get_mem_handle, memory.address, memory.nbytes)
+    return Handle("memory", memory.device, content, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
+
+
+def open_memory(handle: "Any") -> "tuple[Memory, int, int]":
+    """The memory that a handle of another process stands for, and the address and size of the part that was shared.
+
+    Opened several times it is one mapping, which is closed with the last Buffer of it.
+    Raises: ArgumentTypeError, ArgumentValueError; CapabilityError, DeviceError.
+    """
+    runtime, device = _place(handle, "memory")
+    _demand(runtime, "ipc_open_mem_handle", device)
+    state, whole = state_of(runtime), handle.offset + handle.nbytes
+    with state.opening:
+        entry = state.opened.get(handle.content)
+        if entry is None:
+            address = device.on(runtime.ipc_open_mem_handle, handle.content, whole)
+            entry = state.opened[handle.content] = [address, 0]
+        entry[1] += 1
+    memory = Memory(device, entry[0], whole, release=_Closing(runtime, handle.content))
+    return memory, entry[0] + handle.offset, handle.nbytes
+
+
+class _Closing:
+    """Closes a mapping when nobody uses it any more."""
+
+    __slots__ = ("_close", "_content", "_state")
+
+    def __init__(self, runtime: "Runtime", content: bytes) -> None:
+        self._state, self._content, self._close = state_of(runtime), content, runtime.ipc_close_mem_handle
+
+    def __call__(self, address: int) -> None:
+        with self._state.opening:
+            entry = self._state.opened[self._content]
+            entry[1] -= 1
+            if entry[1]:
+                return
+            del self._state.opened[self._content]
+            self._close(address, self._content)
+
+
+def of_event(event: "Event") -> Handle:
+    """A handle of an event that was made with `interprocess=True`. Raises: CapabilityError, DeviceError."""
+    _demand(event.runtime, "ipc_get_event_handle", event.device)
+    return Handle("event", event.device, event.device.on(event.runtime.ipc_get_event_handle, event.usable_handle()))
+
+
+def open_event(handle: "Any") -> "tuple[Device, int]":
+    """Device and vendor's handle of another process's event. Raises: as `open_memory`."""
+    runtime, device = _place(handle, "event")
+    _demand(runtime, "ipc_open_event_handle", device)
+    return device, device.on(runtime.ipc_open_event_handle, handle.content)
+
+
+def _place(handle: "Any", what: str) -> "tuple[Runtime, Device]":
+    """Runtime and device of a handle, which must be of another process and of the backend in force."""
+    if not isinstance(handle, Handle) or handle.what != what:
+        raise wrong_type("`from_ipc_handle`", f"a handle of {what} that `ipc_handle()` gave", handle)
+    runtime = runtime_in_force()
+    if handle.backend != runtime.name:
+        raise errors.ArgumentValueError(f"{handle!r} is of another backend than {runtime!r}", value=handle)
+    if handle.process == os.getpid():
+        raise errors.ArgumentValueError(f"{handle!r} was made in this process, and is for others", value=handle)
+    if not handle.uuid:
+        return runtime, as_device(handle.device, runtime)
+    for device in devices(runtime):  # numbers differ between processes that see other devices
+        if device.uuid == handle.uuid:
+            return runtime, device
+    raise errors.ArgumentValueError(
+        f"{handle!r}: its device {handle.uuid} is not visible to this process", value=handle
+    )
+
+
+def _demand(runtime: "Runtime", operation: str, device: "Device") -> None:
+    """Raise what says why an operation is not offered. Raises: CapabilityError."""
+    if not runtime.supports(operation, device.index):
+        why = getattr(getattr(runtime, operation), "__doc__", "")
+        raise errors.CapabilityError(f"memory of {device} is not shared between processes: {why}", operation=operation)

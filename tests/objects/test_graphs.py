@@ -1,0 +1,195 @@
+"""Graphs: work captured once and launched many times, and what lives as long as they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nbxrt
+from nbxrt.objects.state import state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbxrt.runtime import Runtime
+    from nbxrt.simulation import Simulation
+
+
+def live(simulation: Simulation, *kinds: str) -> int:
+    return sum(each.kind in kinds for each in simulation.ledger())
+
+
+def test_captured_work_runs_when_the_graph_is_launched_and_not_before(simulation: Simulation) -> None:
+    stream, buffer = nbxrt.Stream(), nbxrt.Buffer(4)
+    buffer.fill(0)
+    with stream.capture() as graph:
+        buffer.fill(5, stream=stream)
+    nbxrt.Device(0).sync()
+    before = buffer.tobytes()
+
+    graph.launch(stream)
+    stream.sync()
+
+    assert (before, buffer.tobytes()) == (bytes(4), b"\5" * 4)
+
+
+def test_a_graph_is_launched_again_and_again_also_in_another_stream(simulation: Simulation) -> None:
+    stream, one, other = nbxrt.Stream(), nbxrt.Buffer(4), nbxrt.Buffer(4)
+    with stream.capture() as graph:
+        other.copy_from(one, stream=stream)
+    graph.instantiate()
+
+    seen = []
+    for value in (1, 2, 3):
+        one.fill(value)
+        graph.launch()
+        seen.append(other.tobytes())
+
+    assert seen == [bytes([value]) * 4 for value in (1, 2, 3)]
+
+
+def test_what_was_copied_lives_as_long_as_the_graph(simulation: Simulation) -> None:
+    stream, target = nbxrt.Stream(), nbxrt.Buffer(8)
+    source = nbxrt.Buffer(8)
+    source.fill(3)
+    with stream.capture() as graph:
+        target.copy_from(source, stream=stream)
+        target[:4].copy_from(bytearray(b"abcd"), stream=stream)
+    del source
+    filler = [nbxrt.Buffer(8) for _each in range(4)]
+    for each in filler:
+        each.fill(9)
+
+    graph.launch(stream)
+    stream.sync()
+
+    assert target.tobytes() == b"abcd\3\3\3\3"
+    assert len(state_of(stream.runtime).keeper) == 0
+
+
+def test_memory_that_is_given_back_during_the_capture_lives_as_long_as_the_graph(simulation: Simulation) -> None:
+    stream, target = nbxrt.Stream(), nbxrt.Buffer(8)
+    with stream.capture("relaxed") as graph:
+        between = nbxrt.Buffer(8)
+        between.fill(6, stream=stream)
+        target.copy_from(between, stream=stream)
+        between.close()
+        del between
+    during = live(simulation, "device")
+
+    graph.launch(stream)
+    stream.sync()
+
+    assert (target.tobytes(), during) == (b"\6" * 8, 2)
+    graph.close()
+    assert live(simulation, "device") == 1
+
+
+def test_a_graph_keeps_what_it_is_told_to(simulation: Simulation) -> None:
+    with nbxrt.Stream().capture() as graph:
+        pass
+    graph.keep(nbxrt.Buffer(8))
+
+    assert live(simulation, "device") == 1
+    del graph
+    assert live(simulation, "device", "graph", "graph_exec") == 0
+
+
+def test_an_executable_graph_takes_the_parameters_of_another(simulation: Simulation) -> None:
+    stream, buffer = nbxrt.Stream(), nbxrt.Buffer(4)
+    graphs = []
+    for value in (1, 2):
+        with stream.capture() as graph:
+            buffer.fill(value, stream=stream)
+        graphs.append(graph)
+    with stream.capture() as longer:
+        buffer.fill(3, stream=stream)
+        buffer.fill(4, stream=stream)
+    first = graphs[0]
+    first.launch(stream)
+
+    updated = first.update(graphs[1]), first.update(longer)
+    first.launch(stream)
+    stream.sync()
+
+    assert (updated, buffer.tobytes()) == ((True, False), b"\2" * 4)
+    assert stream.runtime.get_last_error() == 0
+
+
+def test_an_error_inside_ends_the_capture_and_is_raised(simulation: Simulation) -> None:
+    stream, buffer = nbxrt.Stream(), nbxrt.Buffer(4)
+
+    def fail() -> None:
+        with stream.capture():
+            buffer.fill(1, stream=stream)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+
+    assert (stream.query(), live(simulation, "graph")) == (True, 0)
+    assert state_of(stream.runtime).captures == []
+
+
+def test_waiting_inside_a_capture_is_the_vendors_error(simulation: Simulation) -> None:
+    stream = nbxrt.Stream()
+
+    def wait() -> None:
+        with stream.capture():
+            stream.sync()
+
+    with pytest.raises(nbxrt.DeviceError, match="stream_sync"):
+        wait()
+    assert stream.query()
+
+
+def test_an_empty_or_closed_graph_is_refused(simulation: Simulation) -> None:
+    stream = nbxrt.Stream()
+    with stream.capture() as graph, pytest.raises(nbxrt.ArgumentValueError, match="nothing is captured in it"):
+        graph.launch(stream)
+
+    graph.launch(stream)
+    stream.sync()
+    graph.close()
+    graph.close()
+
+    for use in (graph.launch, graph.instantiate, lambda: graph.update(graph)):
+        with pytest.raises(nbxrt.ArgumentValueError, match="or it is closed"):
+            use()
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`update` takes a Graph"):
+        graph.update(3)  # type: ignore[arg-type]
+
+
+def test_the_default_stream_cannot_be_captured(simulation: Simulation) -> None:
+    with pytest.raises(nbxrt.ArgumentValueError, match=r"hint: `device.create_stream\(\)`"):
+        nbxrt.current_stream().capture()
+
+
+def test_a_backend_without_graphs_says_so(host: Runtime) -> None:
+    with pytest.raises(nbxrt.CapabilityError, match="there is nothing to capture"):
+        nbxrt.Stream().capture().__enter__()
+
+
+def test_a_graph_of_another_device_is_launched_there(simulation: Simulation) -> None:
+    stream, buffer = nbxrt.Stream(device=1), nbxrt.Buffer(4, device=1)
+    with stream.capture() as graph:
+        buffer.fill(8, stream=stream)
+
+    graph.launch(stream)
+    stream.sync()
+
+    assert buffer.tobytes() == b"\x08" * 4
+
+
+def test_graphs_are_dropped_from_any_thread(
+    simulation: Simulation, in_thread: Callable[[Callable[[], Any]], Any]
+) -> None:
+    with nbxrt.Stream().capture() as graph:
+        pass
+    graphs = [graph.instantiate()]
+    del graph
+
+    in_thread(graphs.clear)
+
+    assert live(simulation, "graph", "graph_exec") == 0
