@@ -37,15 +37,20 @@ if TYPE_CHECKING:
     from nbxrt.errors import DescriptionError as DescriptionError
     from nbxrt.errors import DeviceError as DeviceError
     from nbxrt.errors import DeviceIndexError as DeviceIndexError
+    from nbxrt.errors import DoubleFreeError as DoubleFreeError
     from nbxrt.errors import DriverError as DriverError
     from nbxrt.errors import ExchangeError as ExchangeError
+    from nbxrt.errors import InteriorPointerError as InteriorPointerError
     from nbxrt.errors import LibraryBrokenError as LibraryBrokenError
     from nbxrt.errors import LibraryNotFoundError as LibraryNotFoundError
+    from nbxrt.errors import LimitError as LimitError
     from nbxrt.errors import NbxrtError as NbxrtError
     from nbxrt.errors import NoDeviceError as NoDeviceError
     from nbxrt.errors import OutOfMemoryError as OutOfMemoryError
     from nbxrt.errors import PointerError as PointerError
+    from nbxrt.errors import SizeError as SizeError
     from nbxrt.errors import SymbolNotFoundError as SymbolNotFoundError
+    from nbxrt.errors import UnknownPolicyError as UnknownPolicyError
     from nbxrt.errors import UntestedVersionError as UntestedVersionError
     from nbxrt.launch import triton as triton
     from nbxrt.memory.allocator import DeviceAllocator as DeviceAllocator
@@ -104,15 +109,20 @@ _HOMES = {
         "DescriptionError",
         "DeviceError",
         "DeviceIndexError",
+        "DoubleFreeError",
         "DriverError",
         "ExchangeError",
+        "InteriorPointerError",
         "LibraryBrokenError",
         "LibraryNotFoundError",
+        "LimitError",
         "NbxrtError",
         "NoDeviceError",
         "OutOfMemoryError",
         "PointerError",
+        "SizeError",
         "SymbolNotFoundError",
+        "UnknownPolicyError",
         "UntestedVersionError",
     ),
     "nbxrt.memory.allocator": ("DeviceAllocator",),

@@ -12,7 +12,12 @@ NbxrtError (RuntimeError)
 │   ├── ArgumentTypeError       (TypeError)
 │   └── ArgumentValueError      (ValueError)
 │       ├── DeviceIndexError    (IndexError)
+│       ├── SizeError           a size that no memory has
+│       ├── UnknownPolicyError  no policy of that name
+│       ├── LimitError          a limit under what is held
 │       └── PointerError        an address that is not of this account's memory
+│           ├── DoubleFreeError     it was freed already
+│           └── InteriorPointerError    it lies inside a block
 ├── ExchangeError               memory cannot be exchanged with another library in this way (BufferError)
 └── DeviceError                 a call failed: operation, symbol, code, name, text, device
     ├── NoDeviceError           there is no device to use (also a BackendNotFoundError)
@@ -133,8 +138,26 @@ class DeviceIndexError(ArgumentValueError, IndexError):
     reference = "device-index"
 
 
+class SizeError(ArgumentValueError):
+    """A size is negative, or more than any device has."""
+
+    reference = "size"
+
+
+class UnknownPolicyError(ArgumentValueError):
+    """There is no policy of that name."""
+
+    reference = "unknown-policy"
+
+
+class LimitError(ArgumentValueError):
+    """A limit is under what is held already; `held` is that many bytes."""
+
+    reference = "limit"
+
+
 class PointerError(ArgumentValueError):
-    """An address is not one that the account of memory gave out, or no longer."""
+    """An address is not one that the account of memory gave out."""
 
     reference = "pointer"
 
@@ -143,6 +166,18 @@ class ExchangeError(NbxrtError, BufferError):
     """Memory cannot be handed to another library, or taken from it, in the way that was asked for."""
 
     reference = "exchange"
+
+
+class DoubleFreeError(PointerError):
+    """The memory at this address was freed already."""
+
+    reference = "double-free"
+
+
+class InteriorPointerError(PointerError):
+    """The address lies inside a block; `address` is where the block begins, `nbytes` its size."""
+
+    reference = "interior-pointer"
 
 
 class DeviceError(NbxrtError):

@@ -1,21 +1,29 @@
 """The account of one runtime's device and pinned memory: who allocates goes through it, so it knows what is held."""
 
-import threading
+import os
 
 from nbxrt import errors
+from nbxrt.locks import RLock
 from nbxrt.memory.classwide import classwide
-from nbxrt.memory.primitives import DeviceMemory
+from nbxrt.memory.entries import Direct
+from nbxrt.memory.hotpath import make_paths
+from nbxrt.memory.pinned import PinnedPool
+from nbxrt.memory.policies import DirectPolicy, Policy, check_name, make_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.memory.layers import Layer
     from nbxrt.runtime import Runtime
 
+#: The variable that names the policy.
+VARIABLE = "NBXRT_ALLOCATOR"
 #: The largest request that is passed on: more than any machine has, and far from where sums would wrap.
 LARGEST = 1 << 60
 
-_making = threading.Lock()
+_making = RLock()
 
 
 def account_of(runtime: "Runtime") -> "DeviceAllocator":
@@ -26,118 +34,480 @@ def account_of(runtime: "Runtime") -> "DeviceAllocator":
         return runtime.account
 
 
+class Owner:
+    """A block that holds an address: where it begins, its size, its device (-1 for pinned memory) and its stream."""
+
+    __slots__ = ("address", "device", "kind", "nbytes", "stream")
+
+    def __init__(self, kind: str, address: int, nbytes: int, device: int, stream: "Any") -> None:
+        self.kind = kind
+        self.address = address
+        self.nbytes = nbytes
+        self.device = device
+        self.stream = stream
+
+    def __repr__(self) -> str:
+        where = f" of device {self.device}, stream {self.stream}" if self.kind == "device" else ""
+        return f"<nbxrt {self.kind} memory at {self.address:#x}, {self.nbytes} bytes{where}>"
+
+
+class _Floor:
+    """What the lowest layer stands on."""
+
+    def __init__(self, malloc: "Callable[..., int]", free: "Callable[..., None]") -> None:
+        self.malloc = malloc
+        self.free = free
+
+
 class DeviceAllocator:
     """The account of a runtime's device and pinned memory. `nbxrt.memory.account()` gives the one of this process.
 
-    Called on the class, a method is that of the account of the runtime in force. Safe to use from several threads.
+    Called on the class, a method is that of the account of the runtime in force. Safe to use from several threads, and
+    `free` and `free_host` from finalizers. Sizes are counted as the policy rounds them, for pools to 512 bytes.
     """
 
-    def __init__(self, runtime: "Runtime") -> None:
+    def __init__(self, runtime: "Runtime", policy: "str | None" = None) -> None:
+        """An account of its own over a runtime; `policy` is NBXRT_ALLOCATOR, or `auto`, when left out.
+
+        Raises: UnknownPolicyError.
+        """
+        if policy is None:
+            asked = os.environ.get(VARIABLE, "").strip()
+            self._policy_name = check_name(asked, f"{VARIABLE}={asked!r}") if asked else "auto"
+        else:
+            self._policy_name = check_name(policy, "`policy`")
         self.runtime = runtime
-        self._memory = DeviceMemory(runtime)
-        self._lock = threading.RLock()  # guards what follows
-        self._live: dict[int, tuple[int, int]] = {}
-        self._pinned: dict[int, int] = {}
-        self._allocated: dict[int, int] = {}
-        self._release = runtime.free  # bound now: nothing may have to be made on a finalizer's path
-        self._release_host = runtime.free_host
+        #: What stands for each block that is held, by its address.
+        self.live: dict[int, Any] = {}
+        #: The bins by device, stream and size. With one device it is also found where none is given.
+        self.table: dict[Any, dict[Any, dict[int, Any]]] = {}
+        self._lock = RLock()  # guards the policies, the layers and the hooks
+        self._policies: dict[int, Policy] = {}
+        self._hooks: list[Callable[[int, int], object]] = []
+        self._lost: errors.DeviceError | None = None
+        self._count = runtime.device_count()
+        streams = (runtime.description["interop"] or {}).get("streams") or {}
+        self._default_stream, self._thread_stream = streams.get("default"), streams.get("per_thread")
+        self._pinned: PinnedPool | None = None
+        self._layers: list[Layer] = []
+        self._floor = _Floor(*make_paths(self, several=self._count > 1))
+        self._bind()
+
+    def _bind(self) -> None:
+        """The topmost layer's functions are this object's own: a call goes there at once."""
+        top: Any = self._layers[-1] if self._layers else self._floor
+        self.__dict__["malloc"], self.__dict__["free"] = top.malloc, top.free
+
+    # allocating
 
     @classwide
-    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:  # noqa: ARG002
+    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
         """Address of new device memory of at least `nbytes` bytes, for use on the stream; 0 bytes give address 0.
 
         `device` is the calling thread's current one when left out; the thread's current device stays.
-        Raises: ArgumentTypeError, ArgumentValueError, DeviceIndexError; OutOfMemoryError; DeviceError.
+        Raises: ArgumentTypeError, SizeError, DeviceIndexError; OutOfMemoryError; DeviceError.
         """
-        nbytes = _size(nbytes)
-        if not nbytes:
-            return 0
-        current = self.runtime.get_device()
-        device = current if device is None else self._ordinal(device)
-        address: int = self._memory.malloc(nbytes) if device == current else self._elsewhere(device, current, nbytes)
-        with self._lock:
-            self._live[address] = (nbytes, device)
-            self._allocated[device] = self._allocated.get(device, 0) + nbytes
-        return address
+        return self._floor.malloc(nbytes, device, stream)
 
     @classwide
-    def free(self, ptr: int, stream: "int | None" = None) -> None:  # noqa: ARG002
+    def free(self, ptr: int, stream: "int | None" = None) -> None:
         """Give memory of `malloc` back; address 0 does nothing.
 
-        Work that was given to `stream` (the one of `malloc` when left out) before may still use it.
-        Raises: PointerError; DeviceError.
+        Work that was given to the stream of `malloc` before, and to `stream` if it is another, may still use it.
+        Raises: PointerError, DoubleFreeError, InteriorPointerError; DeviceError.
         """
-        if not ptr:
-            return
-        with self._lock:
-            nbytes, device = self._live.pop(ptr, (0, -1))
-            if device < 0:
-                raise errors.PointerError(f"`free`: {ptr!r} is no address of this account's memory", value=ptr)
-            self._allocated[device] -= nbytes
-        self._release(ptr)
+        self._floor.free(ptr, stream)
 
     @classwide
     def malloc_host(self, nbytes: int) -> int:
-        """Address of new page-locked host memory; 0 bytes give address 0.
+        """Address of page-locked host memory of at least `nbytes` bytes, in whole pages; 0 bytes give address 0.
 
-        Raises: ArgumentTypeError, ArgumentValueError; CapabilityError; OutOfMemoryError; DeviceError.
+        Raises: ArgumentTypeError, SizeError; CapabilityError; OutOfMemoryError; DeviceError.
         """
-        nbytes = _size(nbytes)
-        if not nbytes:
-            return 0
-        address: int = self._memory.malloc_host(nbytes)
-        with self._lock:
-            self._pinned[address] = nbytes
-        return address
+        size = _size(nbytes)
+        return self._pinned_pool().malloc(size) if size else 0
 
     @classwide
     def free_host(self, ptr: int) -> None:
         """Give memory of `malloc_host` back; address 0 does nothing.
 
+        It is used again once the default stream, and what `record_use` named, have done the work that they have now.
         Raises: PointerError; DeviceError.
         """
         if not ptr:
             return
-        with self._lock:
-            if self._pinned.pop(ptr, None) is None:
-                raise errors.PointerError(f"`free_host`: {ptr!r} is no address of this account's memory", value=ptr)
-        self._release_host(ptr)
+        try:
+            self._pinned_pool().free(ptr)
+        except KeyError:
+            self.refuse(ptr, "free_host")
+        except errors.DeviceError as error:
+            if self.failed(error):
+                raise
 
     @classwide
-    def record_use(self, ptr: int, stream: int) -> None:  # noqa: ARG002  # the vendor's `free` waits for every stream
-        """Say that work given to another stream than that of `malloc` uses the memory: it is not reused before.
+    def record_use(self, ptr: int, stream: int) -> None:
+        """Say that work of another stream than that of `malloc` uses the memory: it is not used again before that.
 
         Raises: PointerError.
         """
-        if ptr not in self._live:
-            raise errors.PointerError(f"`record_use`: {ptr!r} is no address of this account's memory", value=ptr)
+        key = self._stream(stream)
+        entry = self.live.pop(ptr, None)
+        if entry is not None:
+            self.live[ptr] = entry if key == entry.stream else entry.use(key)
+        elif self._pinned is not None and ptr in self._pinned.live:
+            self._pinned.use(ptr, key)
+        else:
+            self.refuse(ptr, "record_use")
+
+    # what is held
 
     @classwide
     def holds(self, ptr: int) -> bool:
         """Whether an address is that of memory which `malloc` or `malloc_host` gave and nobody freed."""
-        return ptr in self._live or ptr in self._pinned
+        return ptr in self.live or (self._pinned is not None and ptr in self._pinned.live)
+
+    @classwide
+    def owner(self, ptr: int) -> "Owner | None":
+        """The block that an address lies in, also in its middle; None when none is held there."""
+        entry = self.live.get(ptr)
+        if entry is not None:
+            return Owner("device", ptr, entry.nbytes, entry.tally.device, entry.stream)
+        for address, entry in self.live.copy().items():
+            if address <= ptr < address + entry.nbytes:
+                return Owner("device", address, entry.nbytes, entry.tally.device, entry.stream)
+        for address, block in self._pinned.live.copy().items() if self._pinned is not None else ():
+            if address <= ptr < address + block.nbytes:
+                return Owner("pinned", address, block.nbytes, -1, 0)
+        return None
 
     @classwide
     def memory_allocated(self, device: "int | None" = None) -> int:
-        """Bytes of a device that are allocated and not freed; of the current one when left out."""
-        device = self.runtime.get_device() if device is None else self._ordinal(device)
-        return self._allocated.get(device, 0)
+        """Bytes of a device that callers hold; of the current one when left out."""
+        return self.policy(device).tally.allocated
 
-    def _elsewhere(self, device: int, current: int, nbytes: int) -> int:
-        self.runtime.set_device(device)
+    @classwide
+    def memory_reserved(self, device: "int | None" = None) -> int:
+        """Bytes of a device that the account has taken from it: held, and kept for later."""
+        return self.policy(device).reserved()[0]
+
+    @classwide
+    def peak_memory_allocated(self, device: "int | None" = None) -> int:
+        """The most bytes that callers ever held, or since `reset_peak`."""
+        return self.policy(device).tally.peak_allocated
+
+    @classwide
+    def peak_memory_reserved(self, device: "int | None" = None) -> int:
+        """The most bytes that were ever taken from the device, or since `reset_peak`."""
+        return self.policy(device).reserved()[1]
+
+    @classwide
+    def reset_peak(self, device: "int | None" = None) -> None:
+        """Let both peaks of a device start from what is now."""
+        self.policy(device).reset_peak()
+
+    @classwide
+    def stats(self, device: "int | None" = None) -> "dict[str, Any]":
+        """The numbers of a device in bytes, its policy, and why it has that one; `pinned_…` are the process's."""
+        policy = self.policy(device)
+        reserved, peak_reserved = policy.reserved()
+        pinned = self._pinned
+        return {
+            "policy": policy.name,
+            "why": policy.why,
+            **policy.tally.facts(),
+            "reserved": reserved,
+            "peak_reserved": peak_reserved,
+            "largest_free": policy.largest_free(),
+            "pinned_allocated": pinned.allocated if pinned else 0,
+            "pinned_reserved": pinned.reserved if pinned else 0,
+        }
+
+    # keeping less
+
+    @classwide
+    def trim(self, device: "int | None" = None, keep: int = 0) -> int:
+        """Give memory that nobody holds back to the device, as long as more than `keep` bytes are reserved.
+
+        Of all devices, and of page-locked memory, when no device is given. The answer is how many bytes it was.
+        Raises: ArgumentTypeError, SizeError, DeviceIndexError; DeviceError, and what was not given back is kept.
+        """
+        keep = _size(keep, "keep")
+        if device is not None:
+            return self.policy(device).trim(keep)
+        given_back = sum(policy.trim(keep) for policy in list(self._policies.values()))
+        return given_back + (self._pinned.trim(keep) if self._pinned is not None else 0)
+
+    @classwide
+    def limit(self, device: int, nbytes: "int | None") -> None:
+        """Let the account take no more than so many bytes from a device; None lifts the limit.
+
+        What is kept for later is given back if that is needed.
+        Raises: LimitError when more is held; ArgumentTypeError, SizeError, DeviceIndexError; DeviceError.
+        """
+        policy = self.policy(device)
+        if nbytes is None:
+            policy.tally.limit = None
+            return
+        limit = _size(nbytes)
+        if policy.tally.reserved > limit:
+            policy.trim(limit)
+        held = max(policy.tally.allocated, policy.tally.reserved)
+        if held > limit:
+            raise errors.LimitError(
+                f"a limit of {limit} bytes is under the {held} that are held on device {device}",
+                hint="free memory first",
+                parameter="nbytes",
+                value=limit,
+                held=held,
+            )
+        policy.tally.limit = limit
+
+    @classwide
+    def register_reclaim_hook(self, function: "Callable[[int, int], object]") -> "Callable[[], None]":
+        """Call a function with device and bytes when memory runs out, so that it frees some; the answer unregisters it.
+
+        It is called before the one retry, by the thread that asks, without any lock of the account.
+        """
+        with self._lock:
+            self._hooks.append(function)
+
+        def unregister() -> None:
+            with self._lock:
+                if function in self._hooks:
+                    self._hooks.remove(function)
+
+        return unregister
+
+    # devices
+
+    @classwide
+    def policy(self, device: "int | None" = None) -> Policy:
+        """The policy of a device, chosen at its first use.
+
+        Raises: DeviceIndexError, ArgumentTypeError; DeviceError.
+        """
+        ordinal = self._ordinal(device)
+        policy = self._policies.get(ordinal)
+        if policy is None:
+            with self._lock:
+                policy = self._policies.get(ordinal)
+                if policy is None:
+                    policy = self._policies[ordinal] = make_policy(self.runtime, ordinal, self._policy_name)
+        return policy
+
+    @classwide
+    def device_count(self) -> int:
+        """The number of devices."""
+        return self.runtime.device_count()
+
+    @classwide
+    def get_device(self) -> int:
+        """The calling thread's current device."""
+        return self.runtime.get_device()
+
+    @classwide
+    def set_device(self, device: "Any") -> None:
+        """Make a device current for the calling thread, in the runtime alone; a switch makes Triton's be set anew.
+
+        Raises: TypeError; DeviceIndexError; DeviceError.
+        """
+        from nbxrt.device import index_of
+
+        index = index_of(device, "set_device")
+        if getattr(self.runtime.current, "index", None) != index:
+            self.runtime.set_device(index)
+
+    @classwide
+    def ensure_triton_device(self, index: int) -> None:
+        """As `nbxrt.ensure_triton_device`."""
+        from nbxrt.device import ensure_triton_device
+
+        ensure_triton_device(index)
+
+    @classwide
+    def most_free_device(self) -> int:
+        """As `nbxrt.most_free_device`."""
+        from nbxrt.placement import most_free_device
+
+        return most_free_device()
+
+    @classwide
+    def event_elapsed_ms(self, start: int, end: int) -> float:
+        """Milliseconds between two events that were recorded on streams of one device.
+
+        Raises: ArgumentValueError when they are of two devices or were never recorded; DeviceError.
+        """
         try:
-            address: int = self._memory.malloc(nbytes)
-        finally:
-            self.runtime.set_device(current)
+            elapsed: float = self.runtime.event_elapsed(start, end)
+        except errors.DeviceError as error:
+            if error.kind not in ("invalid_handle", "invalid_value"):
+                raise
+            raise errors.ArgumentValueError(
+                "the time between these events is not defined: both have to be recorded, and on one device",
+                operation="event_elapsed",
+            ) from error
+        return elapsed
+
+    @classwide
+    def admit_peer(self, device: int, peer: int) -> None:
+        """Let a peer use the memory of a device, whatever the policy made it of.
+
+        Raises: DeviceIndexError; CapabilityError; DeviceError.
+        """
+        self.policy(device).admit(self._ordinal(peer))
+
+    # layers
+
+    @classwide
+    def add_layer(self, kind: "type[Layer] | Callable[..., Any]", *arguments: "Any", **named: "Any") -> "Any":
+        """Put a layer over all others; the layer, made with what is below it and these arguments."""
+        with self._lock:
+            layer: Any = kind(self._layers[-1] if self._layers else self._floor, *arguments, **named)
+            self._layers.append(layer)
+            self._bind()
+            return layer
+
+    @classwide
+    def remove_layer(self, layer: "Any") -> None:
+        """Take a layer out. Raises: ArgumentValueError for one that is not there."""
+        with self._lock:
+            if layer not in self._layers:
+                raise errors.ArgumentValueError(f"{layer!r} is no layer of this account")
+            place = self._layers.index(layer)
+            if place + 1 < len(self._layers):
+                self._layers[place + 1].below = layer.below
+            self._layers.remove(layer)
+            self._bind()
+
+    # what the hot path asks for when a request is not met at once
+
+    def entry(self, nbytes: "Any", device: "Any", stream: "Any") -> "Any":
+        """What stands for a request; None for no bytes. Raises: ArgumentError, DeviceError."""
+        size = _size(nbytes)
+        key = self._stream(stream)
+        if self._lost is not None:
+            raise errors.again(self._lost)
+        policy = self.policy(device)
+        if not size:
+            return None
+        bins = policy.bins(key)
+        if key.__class__ is int:
+            self._show(policy.home.device, key, bins)
+        return policy.entry(size, key)
+
+    def _show(self, device: int, stream: int, bins: "dict[int, Any]") -> None:
+        """Let the hot path find the bins of a stream."""
+        with self._lock:
+            streams = self.table.setdefault(device, {})
+            streams[stream] = bins
+            if stream == 0 and self._default_stream:
+                streams[self._default_stream] = bins
+            if self._count == 1:
+                self.table[None] = streams
+
+    def aside(self, entry: "Any") -> Direct:
+        """An entry of the vendor's `malloc`, for a finalizer that the pool itself has brought to run."""
+        home = self._policies[entry.tally.device].home
+        policy = DirectPolicy(home, "")
+        policy.tally = entry.tally
+        return Direct(policy, entry.nbytes, entry.stream)
+
+    def ordered_after(self, entry: "Any", stream: "Any") -> "Any":
+        """The entry of a block that is freed after the work of another stream too."""
+        key = self._stream(stream)
+        return entry if key == entry.stream else entry.use(key)
+
+    def rescue(self, entry: "Any", error: errors.OutOfMemoryError) -> int:
+        """An address after everything was done to find memory. Raises: OutOfMemoryError with all that is known."""
+        policy = self._policies[entry.tally.device]
+        self._reclaim(policy, entry.nbytes)
+        try:
+            address: int = entry.refill()
+        except errors.OutOfMemoryError as still:
+            from nbxrt.memory.outofmemory import explained
+
+            raise explained(policy, entry.nbytes, still) from error
         return address
 
+    def _reclaim(self, policy: Policy, nbytes: int) -> None:
+        """Wait for what is in use elsewhere, collect garbage, ask the hooks, and give all that is free back."""
+        import gc
+
+        gc.collect()
+        with self._lock:
+            hooks = list(self._hooks)
+        for hook in hooks:
+            hook(policy.home.device, nbytes)
+        try:
+            policy.drain()
+            policy.trim(0)
+        except errors.DeviceError as error:
+            if error.sticky:
+                raise
+
+    def failed(self, error: errors.DeviceError) -> bool:
+        """Note an error of the vendor's library; whether it is to be raised: of a lost context only the first is."""
+        if not error.sticky:
+            return True
+        first, self._lost = self._lost is None, self._lost or error
+        return first
+
+    def refuse(self, ptr: "Any", what: str) -> None:
+        """Refuse an address that is not held; 0 is nothing, and after a lost context nothing is refused.
+
+        Raises: ArgumentTypeError, InteriorPointerError, DoubleFreeError, PointerError.
+        """
+        if ptr.__class__ is not int:
+            raise errors.ArgumentTypeError(f"`{what}` takes an address, not {type(ptr).__name__} {ptr!r}", value=ptr)
+        if not ptr or self._lost is not None:
+            return
+        owner = self.owner(ptr)
+        if owner is not None and owner.address == ptr:
+            said = f"`{what}`: {ptr:#x} is {owner.kind} memory"
+            raise errors.PointerError(
+                said, hint="device memory goes to `free`, pinned memory to `free_host`", value=ptr
+            )
+        if owner is not None:
+            raise errors.InteriorPointerError(
+                f"`{what}`: {ptr:#x} lies inside the block of {owner.nbytes} bytes at {owner.address:#x}",
+                hint="pass the address that `malloc` gave",
+                value=ptr,
+                address=owner.address,
+                nbytes=owner.nbytes,
+            )
+        if any(policy.was_freed(ptr) for policy in list(self._policies.values())):
+            raise errors.DoubleFreeError(f"`{what}`: the memory at {ptr:#x} was freed already", value=ptr)
+        raise errors.PointerError(f"`{what}`: {ptr:#x} is no address of this account's memory", value=ptr)
+
+    def _pinned_pool(self) -> PinnedPool:
+        if self._pinned is None:
+            with self._lock:
+                self._pinned = self._pinned or PinnedPool(self.runtime)
+        return self._pinned
+
+    def _stream(self, stream: "Any") -> "Any":
+        """A stream as the pools know it: its handle, or (handle, thread) where the handle means each thread's own."""
+        if stream.__class__ is not int or stream < 0:
+            raise errors.ArgumentTypeError(f"`stream` is a handle, not {stream!r}", parameter="stream", value=stream)
+        if stream == self._default_stream:
+            return 0
+        if stream == self._thread_stream:
+            from _thread import get_ident
+
+            return stream, get_ident()
+        return stream
+
     def _ordinal(self, device: "Any") -> int:
-        count = self.runtime.device_count()
+        if device is None:
+            return self.runtime.get_device()
         if device.__class__ is not int:
             raise errors.ArgumentTypeError(f"`device` is an ordinal, not {device!r}", parameter="device", value=device)
-        if not 0 <= device < count:
+        if not 0 <= device < self._count:
             raise errors.DeviceIndexError(
-                f"`device` is an ordinal below {count}, not {device}", parameter="device", value=device, count=count
+                f"`device` is an ordinal below {self._count}, not {device}",
+                parameter="device",
+                value=device,
+                count=self._count,
             )
         return int(device)
 
@@ -145,13 +515,15 @@ class DeviceAllocator:
         return f"<nbxrt.DeviceAllocator of {self.runtime.name}>"
 
 
-def _size(nbytes: "Any") -> int:
-    """A size in bytes as an int. Raises: ArgumentTypeError, ArgumentValueError."""
+def _size(nbytes: "Any", parameter: str = "nbytes") -> int:
+    """A size in bytes as an int. Raises: ArgumentTypeError, SizeError."""
     if isinstance(nbytes, bool) or not hasattr(type(nbytes), "__index__"):
         raise errors.ArgumentTypeError(
-            f"`nbytes` is a number of bytes, not {type(nbytes).__name__} {nbytes!r}", parameter="nbytes", value=nbytes
+            f"`{parameter}` is a number of bytes, not {type(nbytes).__name__} {nbytes!r}",
+            parameter=parameter,
+            value=nbytes,
         )
     size = int(nbytes.__index__())
     if not 0 <= size <= LARGEST:
-        raise errors.ArgumentValueError(f"`nbytes` is from 0 to {LARGEST}, not {size}", parameter="nbytes", value=size)
+        raise errors.SizeError(f"`{parameter}` is from 0 to {LARGEST}, not {size}", parameter=parameter, value=size)
     return size

@@ -29,6 +29,6 @@ class classwide(Generic[P, R]):  # noqa: N801  # read as a decorator
         if instance is None:
             from nbxrt.memory import account
 
-            instance = account()
-        bound: Callable[P, R] = self._function.__get__(instance, owner)
-        return bound
+            bound: Callable[P, R] = getattr(account(), self.__name__)
+            return bound
+        return self._function.__get__(instance, owner)  # type: ignore[no-any-return]

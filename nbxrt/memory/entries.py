@@ -1,0 +1,114 @@
+"""What stands for a block of memory while a caller holds it: how it was got, and how it goes back.
+
+Every entry has `nbytes`, `stream`, `tally` and `clean`, and `append(address)`, which takes the block back. A bin of the
+pool is the entry of all its blocks; the entries here stand for one block each.
+"""
+
+from _thread import get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nbxrt.memory.deferred import Deferred
+    from nbxrt.memory.policies import DirectPolicy, OrderedPolicy
+    from nbxrt.memory.pool import Bin
+    from nbxrt.memory.tally import Tally
+
+
+class Entry:
+    """The common part. An entry holds no waiting block, so it is false, as an empty bin is."""
+
+    __slots__ = ("clean", "nbytes", "stream", "tally")
+
+    def __init__(self, nbytes: int, stream: "Any", tally: "Tally") -> None:
+        self.nbytes = nbytes
+        self.stream = stream
+        self.tally = tally
+        self.clean = False
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Direct(Entry):
+    """A block of the vendor's own `malloc`, whose `free` waits for all work that uses it."""
+
+    __slots__ = ("_policy",)
+
+    def __init__(self, policy: "DirectPolicy", nbytes: int, stream: "Any") -> None:
+        super().__init__(nbytes, stream, policy.tally)
+        self._policy = policy
+
+    def refill(self) -> int:
+        self.tally.demand(self.nbytes)
+        address: int = self._policy.home.run(self._policy.vendor_malloc, self.nbytes)
+        self.tally.reserve(self.nbytes)
+        return address
+
+    def append(self, address: int) -> None:
+        self._policy.let_go(address, self)
+
+    def go(self, address: int) -> None:
+        """Free the block. Raises: DeviceError."""
+        self._policy.vendor_free(address)
+        self.tally.release(self.nbytes)
+
+    def use(self, _stream: "Any") -> "Direct":
+        return self
+
+
+class Ordered(Entry):
+    """A block of the driver's own pool, allocated and freed in the order of its stream."""
+
+    __slots__ = ("_policy", "_users")
+
+    def __init__(self, policy: "OrderedPolicy", nbytes: int, stream: "Any") -> None:
+        super().__init__(nbytes, stream, policy.tally)
+        self._policy = policy
+        self._users: tuple[Any, ...] = ()
+
+    def refill(self) -> int:
+        self.tally.demand(self.nbytes)
+        return self._policy.obtain(self.nbytes, self.stream)
+
+    def append(self, address: int) -> None:
+        self._policy.let_go(address, self)
+
+    def go(self, address: int) -> None:
+        """Free the block after the work that its streams have now. Raises: DeviceError."""
+        self._policy.give_back(address, self.stream, self._users)
+        self.tally.release(self.nbytes)
+
+    def use(self, stream: "Any") -> "Ordered":
+        if stream not in self._users:
+            self._users = (*self._users, stream)
+        return self
+
+
+class Shared(Entry):
+    """A block of the pool that other streams use too: it comes back when their work has finished."""
+
+    __slots__ = ("_bin", "_deferred", "_users")
+
+    def __init__(self, bin_: "Bin", deferred: "Deferred", stream: "Any") -> None:
+        super().__init__(bin_.nbytes, bin_.stream, bin_.tally)
+        self._bin = bin_
+        self._deferred = deferred
+        self._users: tuple[Any, ...] = (stream,)
+
+    def append(self, address: int) -> None:
+        self._deferred.put(address, self._users, self._bin)
+
+    def use(self, stream: "Any") -> "Shared":
+        if stream not in self._users:
+            self._users = (*self._users, stream)
+        return self
+
+
+def handle_of(stream: "Any") -> "int | None":
+    """The handle by which this thread can name a stream; None for another thread's own stream."""
+    if stream.__class__ is not tuple:
+        handle: int = stream
+        return handle
+    return stream[0] if stream[1] == get_ident() else None

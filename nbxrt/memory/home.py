@@ -1,0 +1,69 @@
+"""Calls with a device current, which leave the calling thread's current device as it was."""
+
+from _thread import get_ident, start_new_thread
+
+from nbxrt.locks import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.runtime import Runtime
+
+
+class Home:
+    """One device of a runtime, and the way to make calls there."""
+
+    def __init__(self, runtime: "Runtime", device: int) -> None:
+        self.runtime = runtime
+        self.device = device
+        self._get, self._set = runtime.get_device, runtime.set_device  # bound now: finalizers call
+        #: The thread that makes a call for one that waits for it, 0 when there is none.
+        self.helper = 0
+
+    def is_helper(self) -> bool:
+        """Whether the calling thread makes a call for one that waits for it, with its locks."""
+        return bool(self.helper) and self.helper == get_ident()
+
+    def run(self, call: "Callable[..., Any]", *arguments: "Any") -> "Any":
+        """Call with the device current.
+
+        Raises: what the call raises; DeviceError.
+        """
+        current = self._get()
+        if current == self.device:
+            return call(*arguments)
+        known = getattr(self.runtime.current, "index", None)
+        if known is None:
+            return self._run_apart(call, arguments)
+        self._set(self.device)
+        try:
+            return call(*arguments)
+        finally:
+            self._set(current)
+            self.runtime.current.index = known
+
+    def _run_apart(self, call: "Callable[..., Any]", arguments: "tuple[Any, ...]") -> "Any":
+        """On a thread of its own: putting back a device that this thread never used would give it a context."""
+        answer: list[Any] = []
+        done = Lock()
+        done.acquire()
+
+        def work() -> None:
+            self.helper = get_ident()
+            try:
+                self._set(self.device)
+                answer.append((call(*arguments), None))
+            except BaseException as error:  # noqa: BLE001  # raised in the caller
+                answer.append((None, error))
+            finally:
+                self.helper = 0
+                done.release()
+
+        start_new_thread(work, ())
+        done.acquire()
+        result, error = answer[0]
+        if error is not None:
+            raise error
+        return result

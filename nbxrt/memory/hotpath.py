@@ -1,0 +1,129 @@
+"""The two functions that every allocation goes through, written to cost what Python's own containers cost.
+
+A request whose bin has a block, and a free, are a handful of steps on dictionaries and lists, each atomic by itself, in
+one frame, with no lock. The numbers between such steps are exact because CPython changes threads only at calls and at
+jumps backwards; where it runs without its global lock, a lock is taken.
+"""
+
+import sys
+
+from nbxrt import errors
+from nbxrt.locks import RLock
+from nbxrt.memory.pool import Reentered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    class Account(Protocol):
+        """What the two functions need of their account when a request is not met from a bin."""
+
+        runtime: Any
+        live: "dict[int, Any]"
+        table: "dict[Any, Any]"
+
+        def entry(self, nbytes: Any, device: Any, stream: Any) -> Any:
+            """What stands for a request; None for no bytes. Raises: ArgumentError, DeviceError."""
+
+        def rescue(self, entry: Any, error: errors.OutOfMemoryError) -> int:
+            """An address after memory was found somewhere. Raises: OutOfMemoryError."""
+
+        def aside(self, entry: Any) -> Any:
+            """An entry of the same size that does not need the pool."""
+
+        def refuse(self, ptr: Any, what: str) -> None:
+            """Raises: the error for an address that is not held."""
+
+        def ordered_after(self, entry: Any, stream: int) -> Any:
+            """The entry of a block that another stream than its own frees."""
+
+        def failed(self, error: errors.DeviceError) -> bool:
+            """Note an error of the vendor's library; whether it is to be raised."""
+
+
+def make_paths(account: "Account", *, several: bool) -> "tuple[Callable[..., int], Callable[..., None]]":
+    """`malloc` and `free` of an account; `several` says whether there is more than one device."""
+    malloc, free = make_malloc(account, several=several), make_free(account)
+    has_gil = getattr(sys, "_is_gil_enabled", None)
+    return (malloc, free) if has_gil is None or has_gil() else locked(malloc, free)
+
+
+def make_malloc(account: "Account", *, several: bool) -> "Callable[..., int]":
+    """`malloc` of an account."""
+    live, table, current = account.live, account.table, account.runtime.current
+    find, rescue, failed = account.entry, account.rescue, account.failed
+    out_of_memory = errors.OutOfMemoryError
+
+    def malloc(nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        try:
+            entry = table[current.index if several and device is None else device][stream][nbytes]
+            if nbytes.__class__ is not int:
+                entry = find(nbytes, device, stream)
+        except (KeyError, AttributeError, TypeError):
+            entry = find(nbytes, device, stream)
+            if entry is None:
+                return 0
+        try:
+            ptr: int = entry.pop() if entry else entry.refill()
+        except IndexError:  # another thread took the last block
+            ptr = entry.refill()
+        except out_of_memory as error:
+            ptr = rescue(entry, error)
+        except errors.DeviceError as error:
+            failed(error)
+            raise
+        except Reentered:
+            entry = account.aside(entry)
+            ptr = entry.refill()
+        tally = entry.tally
+        allocated = tally.allocated = tally.allocated + entry.nbytes
+        if allocated > tally.peak_allocated:  # noqa: PLR1730  # `max` is a call
+            tally.peak_allocated = allocated
+        live[ptr] = entry
+        return ptr
+
+    return malloc
+
+
+def make_free(account: "Account") -> "Callable[..., None]":
+    """`free` of an account."""
+    take, refuse, failed = account.live.pop, account.refuse, account.failed
+    device_error = errors.DeviceError
+
+    def free(ptr: int, stream: "int | None" = None) -> None:
+        try:
+            entry = take(ptr)
+        except (KeyError, TypeError):
+            refuse(ptr, "free")
+            return
+        if stream is not None and stream != entry.stream:
+            entry = account.ordered_after(entry, stream)
+        entry.tally.allocated -= entry.nbytes
+        try:
+            entry.append(ptr)
+        except device_error as error:
+            if failed(error):
+                raise
+        if entry.clean:
+            entry.clean = False
+            entry.heap.dirty.append(entry)
+
+    return free
+
+
+def locked(
+    malloc: "Callable[..., int]", free: "Callable[..., None]"
+) -> "tuple[Callable[..., int], Callable[..., None]]":
+    """The same, one thread at a time."""
+    lock = RLock()
+
+    def locked_malloc(nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        with lock:
+            return malloc(nbytes, device, stream)
+
+    def locked_free(ptr: int, stream: "int | None" = None) -> None:
+        with lock:
+            free(ptr, stream)
+
+    return locked_malloc, locked_free

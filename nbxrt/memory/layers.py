@@ -1,0 +1,178 @@
+"""Layers over an account: each a small object over another, with `malloc` and `free`, put in by `account.add_layer`.
+
+What a layer does not define is that of the layer below, at no cost. A layer of your own is a subclass:
+
+    class Doubling(nbxrt.memory.layers.Layer):
+        def malloc(self, nbytes, device=None, stream=0):
+            return self.below.malloc(2 * nbytes, device, stream)
+
+    account.add_layer(Doubling)
+"""
+
+import sys
+from collections import deque
+from time import perf_counter_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+    from typing import Any
+
+    Frames = tuple[tuple[CodeType, int], ...]
+
+#: Frames of a call site that are kept.
+DEPTH = 8
+
+
+class Layer:
+    """Something between callers and the account. `below` is the next layer."""
+
+    def __init__(self, below: "Any") -> None:
+        self.below = below
+
+    def __getattr__(self, name: str) -> "Any":
+        if name == "below":
+            raise AttributeError(name)
+        return getattr(self.below, name)
+
+
+class Statistics(Layer):
+    """Counts what callers do: calls, bytes, sizes. `reset` starts anew."""
+
+    def __init__(self, below: "Any") -> None:
+        super().__init__(below)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was counted."""
+        self.mallocs = self.frees = self.failures = self.nbytes = 0
+        #: How many requests there were of each size, by the power of two that is not less.
+        self.sizes: dict[int, int] = {}
+
+    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        try:
+            ptr: int = self.below.malloc(nbytes, device, stream)
+        except BaseException:
+            self.failures += 1
+            raise
+        self.mallocs += 1
+        self.nbytes += nbytes
+        power = 1 << max(0, nbytes - 1).bit_length()
+        self.sizes[power] = self.sizes.get(power, 0) + 1
+        return ptr
+
+    def free(self, ptr: int, stream: "int | None" = None) -> None:
+        self.below.free(ptr, stream)
+        self.frees += 1
+
+
+class Tracking(Layer):
+    """Keeps the call site of every block that is held, so that a leak has a name."""
+
+    def __init__(self, below: "Any", depth: int = DEPTH) -> None:
+        super().__init__(below)
+        self._depth = depth
+        self._held: dict[int, tuple[int, Frames]] = {}
+
+    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        ptr: int = self.below.malloc(nbytes, device, stream)
+        if ptr:
+            self._held[ptr] = (nbytes, call_site(self._depth))
+        return ptr
+
+    def free(self, ptr: int, stream: "int | None" = None) -> None:
+        self.below.free(ptr, stream)
+        self._held.pop(ptr, None)
+
+    def site(self, ptr: int) -> str:
+        """Where the block was allocated, the innermost call first; empty when it is not known."""
+        return said_site(self._held[ptr][1]) if ptr in self._held else ""
+
+    def leaks(self) -> "list[tuple[int, int, str]]":
+        """(address, bytes, call site) of all that is held, the largest first."""
+        rows = [(ptr, nbytes, said_site(frames)) for ptr, (nbytes, frames) in self._held.copy().items()]
+        return sorted(rows, key=lambda row: -row[1])
+
+    def report(self) -> str:
+        """What is held, by call site; empty when nothing is."""
+        by_site: dict[str, list[int]] = {}
+        for _ptr, nbytes, site in self.leaks():
+            by_site.setdefault(site, []).append(nbytes)
+        rows = sorted(by_site.items(), key=lambda row: -sum(row[1]))
+        return "\n".join(
+            f"{sum(sizes)} bytes in {len(sizes)} block{'s' * (len(sizes) > 1)} allocated at\n  {site or 'unknown'}"
+            for site, sizes in rows
+        )
+
+
+class Logging(Layer):
+    """Writes one line of comma-separated values for every event: time in ns, event, address, bytes, device, stream."""
+
+    HEADER = "time_ns,event,address,nbytes,device,stream"
+
+    def __init__(self, below: "Any", write: "Callable[[str], object]") -> None:
+        super().__init__(below)
+        self._write = write
+        write(self.HEADER + "\n")
+
+    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        try:
+            ptr: int = self.below.malloc(nbytes, device, stream)
+        except BaseException as error:
+            self._line("failure", type(error).__name__, nbytes, device, stream)
+            raise
+        self._line("malloc", ptr, nbytes, device, stream)
+        return ptr
+
+    def free(self, ptr: int, stream: "int | None" = None) -> None:
+        self.below.free(ptr, stream)
+        self._line("free", ptr, "", "", stream)
+
+    def _line(self, event: str, address: object, nbytes: object, device: object, stream: object) -> None:
+        shown = hex(address) if isinstance(address, int) else address
+        said = ["" if value is None else str(value) for value in (nbytes, device, stream)]
+        self._write(f"{perf_counter_ns()},{event},{shown},{','.join(said)}\n")
+
+
+class History(Layer):
+    """Remembers the last events with their call sites, for `snapshot`; the oldest are forgotten first."""
+
+    def __init__(self, below: "Any", most: int = 100_000, depth: int = DEPTH) -> None:
+        super().__init__(below)
+        self._depth = depth
+        #: (action, address, bytes, stream, device or None, time in ns, frames) of each event.
+        self.events: deque[tuple[str, int, int, int, int | None, int, Frames]] = deque(maxlen=most)
+
+    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        ptr: int = self.below.malloc(nbytes, device, stream)
+        self.events.append(("alloc", ptr, nbytes, stream, device, perf_counter_ns(), call_site(self._depth)))
+        return ptr
+
+    def free(self, ptr: int, stream: "int | None" = None) -> None:
+        self.below.free(ptr, stream)
+        self.events.append(("free", ptr, 0, stream or 0, None, perf_counter_ns(), call_site(self._depth)))
+
+
+def call_site(depth: int) -> "Frames":
+    """The code objects and instructions of the calls that led to the caller of a layer; text is made of them later."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001  # the documented way costs fifty times as much
+    found = []
+    while frame is not None and depth:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+        depth -= 1
+    return tuple(found)
+
+
+def line_of(code: "CodeType", instruction: int) -> int:
+    """The line that an instruction is of."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def said_site(frames: "Frames") -> str:
+    """A call site as people read it, the innermost call first."""
+    return " < ".join(f"{code.co_filename}:{line_of(code, instruction)} {code.co_name}" for code, instruction in frames)

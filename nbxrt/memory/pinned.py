@@ -1,0 +1,152 @@
+"""Page-locked host memory: blocks of whole pages that wait for the next request of their size.
+
+Pinning costs about as much as a millisecond of copying, so what is freed is kept, up to MOST_KEPT bytes. A block waits
+for the work that its streams had when it was freed; nothing is released from a callback of the driver.
+"""
+
+from nbxrt import errors
+from nbxrt.locks import Lock
+from nbxrt.memory.deferred import Deferred
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.runtime import Runtime
+
+#: Sizes are whole pages of this size.
+PAGE = 4096
+#: Bytes that are kept for later requests.
+MOST_KEPT = 1 << 30
+
+
+class Here:
+    """The way to make calls whatever device is current."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self.runtime = runtime
+
+    def run(self, call: "Callable[..., Any]", *arguments: "Any") -> "Any":
+        return call(*arguments)
+
+
+class PinnedPool:
+    """The page-locked memory of a process. Its lock guards what waits; the vendor's calls are made outside it."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._vendor_malloc, self._vendor_free = runtime.malloc_host, runtime.free_host
+        self._deferred = Deferred(Here(runtime))  # type: ignore[arg-type]  # all that it needs of a home
+        self._lock = Lock()
+        #: Blocks by size; the size of each in the order in which they came back; and what that makes.
+        self._waiting: dict[int, list[int]] = {}
+        self._order: dict[int, int] = {}
+        self.kept = 0
+        #: Size of each block that is held.
+        self.live: dict[int, PinnedBlock] = {}
+        self.allocated = self.reserved = self.peak_allocated = self.peak_reserved = 0
+        self.most_kept = MOST_KEPT
+
+    def malloc(self, nbytes: int) -> int:
+        """Address of page-locked memory. Raises: CapabilityError; OutOfMemoryError; DeviceError."""
+        size = -(-nbytes // PAGE) * PAGE
+        address = self._waiting_block(size)
+        if not address:
+            self._deferred.poll()
+            self._evict(self.most_kept)
+            address = self._waiting_block(size) or self._obtain(size)
+        self.live[address] = PinnedBlock(self, size)
+        self.allocated += size
+        self.peak_allocated = max(self.peak_allocated, self.allocated)
+        return address
+
+    def _waiting_block(self, size: int) -> int:
+        with self._lock:
+            blocks = self._waiting.get(size)
+            if not blocks:
+                return 0
+            address = blocks.pop()
+            del self._order[address]
+            self.kept -= size
+            return address
+
+    def _obtain(self, size: int) -> int:
+        try:
+            address: int = self._vendor_malloc(size)
+        except errors.OutOfMemoryError:
+            self._deferred.drain()
+            if not self.trim(0):
+                raise
+            address = self._vendor_malloc(size)
+        with self._lock:
+            self.reserved += size
+            self.peak_reserved = max(self.peak_reserved, self.reserved)
+        return address
+
+    def free(self, address: int) -> None:
+        """Take a block back once the work that may use it has finished. Raises: KeyError; DeviceError."""
+        block = self.live.pop(address)
+        self.allocated -= block.nbytes
+        self._deferred.put(address, block.streams, block)
+
+    def use(self, address: int, stream: "Any") -> None:
+        """Note that a stream uses a block. Raises: KeyError."""
+        block = self.live[address]
+        if stream not in block.streams:
+            block.streams = (*block.streams, stream)
+
+    def settle(self, address: int, size: int) -> None:
+        """Keep a block for later."""
+        with self._lock:
+            self._waiting.setdefault(size, []).append(address)
+            self._order[address] = size
+            self.kept += size
+
+    def trim(self, keep: int) -> int:
+        """Release what waits, the oldest first, as long as more than `keep` bytes wait; how much it was.
+
+        Raises: DeviceError; the rest waits on.
+        """
+        self._deferred.poll()
+        given_back = self._evict(keep)
+        if not keep:
+            self._deferred.release()
+        return given_back
+
+    def drain(self) -> None:
+        """Wait for the work that uses what was freed. Raises: DeviceError."""
+        self._deferred.drain()
+
+    def _evict(self, keep: int) -> int:
+        given_back = 0
+        while True:
+            with self._lock:
+                if self.kept <= keep:
+                    return given_back
+                address, size = next(iter(self._order.items()))
+                del self._order[address]
+                self._waiting[size].remove(address)
+                self.kept -= size
+            try:
+                self._vendor_free(address)
+            except BaseException:
+                self.settle(address, size)
+                raise
+            with self._lock:
+                self.reserved -= size
+            given_back += size
+
+
+class PinnedBlock:
+    """A block of page-locked memory while a caller holds it."""
+
+    __slots__ = ("nbytes", "pool", "streams")
+
+    def __init__(self, pool: PinnedPool, nbytes: int) -> None:
+        self.pool = pool
+        self.nbytes = nbytes
+        #: The default stream, which also waits for all streams that wait for it, and what `record_use` names.
+        self.streams: tuple[Any, ...] = (0,)
+
+    def settle(self, address: int) -> None:
+        self.pool.settle(address, self.nbytes)

@@ -1,0 +1,271 @@
+"""The pool of one device: bins of blocks that wait for a request of their size, over free ranges that are joined.
+
+Freeing never takes a lock: a block is appended to the bin of its size, so finalizers may free at any time, also inside
+the pool. A request takes the newest block of its bin. Where the bin is empty, the lock of the device is taken, large
+blocks that were freed since are joined with their neighbours, and the best range is cut; small ones are joined when no
+range is left. Only where nothing fits is more reserved.
+"""
+
+from nbxrt.locks import RLock
+from nbxrt.memory.entries import Shared
+from nbxrt.memory.ranges import FreeRanges, whole_units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Protocol
+
+    from nbxrt.memory.deferred import Deferred
+    from nbxrt.memory.home import Home
+    from nbxrt.memory.tally import Tally
+
+    class Source(Protocol):
+        """Where a pool's memory comes from. Its calls are made with the lock held, and the device current."""
+
+        def window(self, heap: "Heap") -> Any:
+            """What the source keeps for a heap."""
+
+        def grow(self, heap: "Heap", nbytes: int) -> None:
+            """Make a free range of that many bytes. Raises: OutOfMemoryError, DeviceError; then nothing is held."""
+
+        def trim(self, heaps: "list[Heap]", keep: int) -> None:
+            """Give free memory back to the device as long as more than `keep` bytes are reserved."""
+
+        def segments(self, heap: "Heap") -> "Iterator[tuple[int, int]]":
+            """Address and size of each contiguous piece of the heap, in order of address."""
+
+
+#: Requests up to this size are small: they live in a heap of their own, so that large ranges stay whole.
+SMALL = 128 << 10
+#: Up to so many blocks are joined one by one; more are put in order all at once.
+FEW = 24
+#: While the small heap is less than this part of all, it grows rather than being searched for what could be joined.
+SMALL_SHARE = 1024
+#: So many sizes are remembered; then those that are not in use are forgotten.
+MOST_SIZES = 1 << 16
+
+
+class Reentered(Exception):  # noqa: N818  # no error: the caller goes another way
+    """The thread that asks is inside the pool already: the garbage collector has run a finalizer that allocates."""
+
+
+class Bin(list[int]):
+    """Blocks of one size that wait for a request, the newest last.
+
+    It also stands for each block of its size while a caller holds it. `clean` says that whoever appends has to tell the
+    heap: large blocks are joined at the next request that they do not fit.
+    """
+
+    __slots__ = ("clean", "heap", "nbytes", "stream", "tally")
+
+    def __init__(self, heap: "Heap", nbytes: int) -> None:
+        super().__init__()
+        self.heap = heap
+        self.nbytes = nbytes
+        self.stream = heap.stream
+        self.tally = heap.pool.tally
+        self.clean = heap.is_large
+
+    def refill(self) -> int:
+        """The address of a block of this size that no bin has.
+
+        Raises: OutOfMemoryError, DeviceError; Reentered.
+        """
+        heap = self.heap
+        pool = heap.pool
+        if pool.home.helper and pool.home.is_helper():
+            raise Reentered
+        pool.lock.acquire()
+        if pool.is_busy:
+            pool.lock.release()
+            raise Reentered
+        pool.is_busy = True
+        try:
+            if heap.dirty:
+                heap.join()
+            return heap.ranges.take(self.nbytes) or pool.find(heap, self.nbytes)
+        finally:
+            pool.is_busy = False
+            pool.lock.release()
+
+    def use(self, stream: "Any") -> Shared:
+        """What stands for a block of this size that another stream uses too."""
+        return Shared(self, self.heap.pool.deferred, stream)
+
+    def settle(self, address: int) -> None:
+        """Take a block back whose use on other streams has finished."""
+        self.append(address)
+        if self.clean:
+            self.clean = False
+            self.heap.dirty.append(self)
+
+
+class Heap:
+    """Memory of one stream for small or for large requests: its free ranges, and the bins of its blocks."""
+
+    __slots__ = ("bins", "dirty", "held", "is_large", "pool", "ranges", "stream", "window")
+
+    def __init__(self, pool: "DevicePool", stream: "Any", *, is_large: bool) -> None:
+        self.pool = pool
+        self.stream = stream
+        self.is_large = is_large
+        self.ranges = FreeRanges()
+        self.bins: list[Bin] = []
+        #: Bins that were given a block since their blocks were joined last.
+        self.dirty: list[Bin] = []
+        #: Bytes that its source has reserved for it.
+        self.held = 0
+        self.window = pool.source.window(self)
+
+    def join(self) -> None:
+        """Make free ranges of the blocks in the bins that are dirty."""
+        give, dirty = self.ranges.give, self.dirty
+        if len(dirty) > FEW or len(dirty[0]) > FEW:
+            self._join_many(dirty)
+            return
+        while dirty:
+            bin_ = dirty.pop()
+            bin_.clean = True  # before it is emptied: who appends meanwhile tells again
+            nbytes = bin_.nbytes
+            try:
+                while bin_:
+                    give(bin_.pop(), nbytes)
+            except IndexError:  # another thread took the last one
+                pass
+
+    def join_all(self) -> None:
+        """Make free ranges of all blocks that wait."""
+        if self.is_large:
+            if self.dirty:
+                self.join()
+            return
+        self._join_many(self.dirty)
+        self._join_many(list(self.bins))
+
+    def _join_many(self, bins: "list[Bin]") -> None:
+        """Make free ranges of the blocks in some bins, all at once."""
+        found: list[tuple[int, int]] = []
+        while bins:
+            bin_ = bins.pop()
+            bin_.clean = self.is_large or bin_.clean
+            nbytes = bin_.nbytes
+            try:
+                while bin_:
+                    found.append((bin_.pop(), nbytes))
+            except IndexError:
+                pass
+        if found:
+            self.ranges.give_many(found)
+
+    def gain(self, nbytes: int) -> None:
+        """Count bytes that the source has reserved for this heap."""
+        self.held += nbytes
+        self.pool.tally.reserve(nbytes)
+
+    def lose(self, nbytes: int) -> None:
+        """Count bytes that the source has given back."""
+        self.held -= nbytes
+        self.pool.tally.release(nbytes)
+
+
+class StreamPool:
+    """What one stream uses: two heaps, and the bin of every size that was asked for."""
+
+    __slots__ = ("bins", "large", "small")
+
+    def __init__(self, pool: "DevicePool", stream: "Any") -> None:
+        self.small = Heap(pool, stream, is_large=False)
+        self.large = Heap(pool, stream, is_large=True)
+        #: The bin by size, also by each size that was rounded up to it.
+        self.bins: dict[int, Bin] = {}
+
+    def heaps(self) -> "tuple[Heap, Heap]":
+        return self.small, self.large
+
+
+class DevicePool:
+    """The pool of one device. Its lock guards everything but appending to and popping from bins."""
+
+    def __init__(self, home: "Home", tally: "Tally", source: "Source", deferred: "Deferred") -> None:
+        self.home = home
+        self.tally = tally
+        self.source = source
+        self.deferred = deferred
+        self.lock = RLock()
+        self.is_busy = False
+        self.streams: dict[Any, StreamPool] = {}
+
+    def bins(self, stream: "Any") -> "dict[int, Bin]":
+        """The bins of a stream by size."""
+        with self.lock:
+            if stream not in self.streams:
+                self.streams[stream] = StreamPool(self, stream)
+            return self.streams[stream].bins
+
+    def bin(self, nbytes: int, stream: "Any") -> Bin:
+        """The bin of a size on a stream, made at the first request."""
+        bins = self.bins(stream)
+        with self.lock:
+            if len(bins) >= MOST_SIZES:
+                self._forget_sizes(self.streams[stream])
+            size = whole_units(nbytes)
+            if size not in bins:
+                heap = self.streams[stream].small if size <= SMALL else self.streams[stream].large
+                bins[size] = Bin(heap, size)
+                heap.bins.append(bins[size])
+            bins[nbytes] = bins[size]
+            return bins[size]
+
+    def _forget_sizes(self, pool: StreamPool) -> None:
+        """Forget all bins. Those that live blocks stand in are joined when these are freed, as `clean` asks for."""
+        for heap in pool.heaps():
+            for bin_ in heap.bins:
+                bin_.clean = True
+            heap.join_all()
+            heap.bins.clear()
+        pool.bins.clear()
+
+    def heaps(self) -> "Iterator[Heap]":
+        for pool in list(self.streams.values()):
+            yield from pool.heaps()
+
+    def find(self, heap: Heap, nbytes: int) -> int:
+        """The address of a block for which no range was free: what waits is joined, then more is reserved."""
+        self.deferred.poll()
+        if heap.is_large or heap.held >= self.tally.reserved // SMALL_SHARE:
+            heap.join_all()
+            address = heap.ranges.take(nbytes)
+            if address:
+                return address
+        for other in self.heaps():
+            other.join_all()
+        self.home.run(self.source.grow, heap, nbytes)
+        return heap.ranges.take(nbytes)
+
+    def trim(self, keep: int) -> int:
+        """Give free memory back to the device as long as more than `keep` bytes are reserved; how much it was.
+
+        Raises: DeviceError; what was not given back stays in the pool.
+        """
+        with self.lock:
+            if self.is_busy:
+                return 0
+            before = self.tally.reserved
+            self.is_busy = True
+            try:
+                self.deferred.poll()
+                for heap in self.heaps():
+                    heap.join_all()
+                self.home.run(self.source.trim, list(self.heaps()), keep)
+            finally:
+                self.is_busy = False
+            return before - self.tally.reserved
+
+    def largest_free(self) -> int:
+        """Bytes of the largest block that can be given out without reserving more."""
+        with self.lock:
+            if self.is_busy:
+                return 0
+            for heap in self.heaps():
+                heap.join_all()
+            return max((heap.ranges.largest() for heap in self.heaps()), default=0)

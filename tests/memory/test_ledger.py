@@ -1,0 +1,198 @@
+"""The account agrees with the vendor's own books to the byte, whatever is done and whatever fails."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import nbxrt
+from nbxrt.simulation import build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nbxrt.simulation import Simulation
+
+MIB = 1 << 20
+POLICIES = ("direct", "caching", "stream_ordered", "expandable")
+MEMORY = {"device", "pool", "mapped", "pinned", "allocation", "range"}
+OPERATIONS = (
+    "malloc", "free", "malloc_async", "free_async", "mem_create", "mem_map", "mem_unmap", "mem_set_access",
+    "mem_release", "mem_address_reserve", "mem_address_free", "event_record", "event_create_flags", "stream_sync",
+    "malloc_host", "free_host",
+)  # fmt: skip
+
+sizes = st.one_of(
+    st.sampled_from([1, 512, 513, 128 << 10, (128 << 10) + 1, MIB, 2 * MIB, 10 * MIB, 25 * MIB]),
+    st.integers(1, 300 << 10),
+    st.integers(1, 40 * MIB),
+)
+indexes = st.integers(0, 1 << 16)
+
+
+def booked(simulation: Simulation, *kinds: str, device: int | None = None) -> int:
+    """Bytes that the vendor's library has on its books."""
+    return sum(
+        live.nbytes for live in simulation.ledger() if live.kind in kinds and device in (None, live.device)
+    )
+
+
+class Books(RuleBasedStateMachine):
+    """Random use of one account, held against the ledger of the simulated library after every step."""
+
+    policy = "direct"
+    simulation: Simulation
+
+    @initialize()
+    def begin(self) -> None:
+        self.simulation.reset()
+        self.simulation.memory = 128 * MIB
+        self.runtime = self.simulation.open()
+        self.account = nbxrt.DeviceAllocator(self.runtime, self.policy)
+        self.streams = {0: [0], 1: [0]}
+        for device in (1, 0):
+            self.runtime.set_device(device)
+            self.streams[device].append(self.runtime.stream_create())
+        self.held: list[tuple[int, int, int]] = []
+        self.pinned: list[tuple[int, int]] = []
+
+    def tolerated(self) -> Any:
+        return contextlib.suppress(nbxrt.DeviceError, nbxrt.LimitError)
+
+    @rule(nbytes=sizes, device=st.integers(0, 1), stream=st.integers(0, 1))
+    def malloc(self, nbytes: int, device: int, stream: int) -> None:
+        with self.tolerated():
+            ptr = self.account.malloc(nbytes, device, self.streams[device][stream])
+            self.held.append((ptr, nbytes, device))
+
+    @rule(nbytes=st.sampled_from([3 * MIB, 64 << 10, 700]), times=st.integers(2, 6))
+    def malloc_alike(self, nbytes: int, times: int) -> None:
+        for _time in range(times):
+            self.malloc(nbytes, 0, 0)
+
+    @precondition(lambda self: self.held)
+    @rule(index=indexes, other=st.booleans())
+    def free(self, index: int, other: bool) -> None:
+        ptr, _nbytes, device = self.held.pop(index % len(self.held))
+        with self.tolerated():
+            self.account.free(ptr, self.streams[device][1] if other else None)
+
+    @precondition(lambda self: self.held)
+    @rule(index=indexes)
+    def record_use(self, index: int) -> None:
+        ptr, _nbytes, device = self.held[index % len(self.held)]
+        self.account.record_use(ptr, self.streams[device][1])
+
+    @rule(device=st.sampled_from([None, 0, 1]), keep=st.sampled_from([0, 0, MIB, 30 * MIB]))
+    def trim(self, device: int | None, keep: int) -> None:
+        with self.tolerated():
+            self.account.trim(device, keep)
+
+    @rule(device=st.integers(0, 1), nbytes=st.sampled_from([None, 20 * MIB, 100 * MIB]))
+    def limit(self, device: int, nbytes: int | None) -> None:
+        with self.tolerated():
+            self.account.limit(device, nbytes)
+
+    @rule(nbytes=st.integers(1, 3 * MIB))
+    def malloc_host(self, nbytes: int) -> None:
+        with self.tolerated():
+            self.pinned.append((self.account.malloc_host(nbytes), nbytes))
+
+    @precondition(lambda self: self.pinned)
+    @rule(index=indexes)
+    def free_host(self, index: int) -> None:
+        with self.tolerated():
+            self.account.free_host(self.pinned.pop(index % len(self.pinned))[0])
+
+    @rule(
+        operation=st.sampled_from(OPERATIONS),
+        nth=st.integers(1, 3),
+        kind=st.sampled_from(["out_of_memory", "unknown", "not_supported"]),
+    )
+    def fault(self, operation: str, nth: int, kind: str) -> None:
+        self.simulation.mend()
+        self.simulation.fail(operation, nth, kind)
+
+    @rule()
+    def mend(self) -> None:
+        self.simulation.mend()
+
+    @rule()
+    def finish_work(self) -> None:
+        self.simulation.advance()
+
+    @invariant()
+    def what_is_allocated_is_what_was_asked_for(self) -> None:
+        unit = 512 if self.policy in ("caching", "expandable") else 1
+        for device in (0, 1):
+            asked = sum(-(-nbytes // unit) * unit for _ptr, nbytes, where in self.held if where == device)
+            assert self.account.policy(device).tally.allocated == asked
+
+    @invariant()
+    def what_is_reserved_is_on_the_books(self) -> None:
+        for device in (0, 1):
+            booked_there = booked(self.simulation, "device", "mapped", device=device)
+            if self.policy == "stream_ordered":
+                booked_there += booked(self.simulation, "pool", device=device)
+            assert self.account.policy(device).tally.reserved == booked_there
+        if self.account.stats(0)["pinned_reserved"]:
+            assert self.account.stats(0)["pinned_reserved"] == booked(self.simulation, "pinned")
+
+    @invariant()
+    def no_byte_is_held_twice_or_without_memory_behind_it(self) -> None:
+        blocks = sorted((ptr, nbytes) for ptr, nbytes, _device in self.held)
+        for (ptr, nbytes), (following, _nbytes) in itertools.pairwise(blocks):
+            assert ptr + nbytes <= following
+        pieces = sorted((live.handle, live.nbytes) for live in self.simulation.ledger() if live.kind in MEMORY - {"range"})
+        for ptr, nbytes in blocks:
+            assert covered(ptr, nbytes, pieces) == nbytes
+
+    def teardown(self) -> None:
+        if not hasattr(self, "account"):
+            return
+        self.simulation.mend()
+        for ptr, _nbytes, _device in self.held:
+            self.account.free(ptr)
+        for ptr, _nbytes in self.pinned:
+            self.account.free_host(ptr)
+        for device in (0, 1):
+            self.runtime.set_device(device)
+            self.runtime.sync()
+        self.account.trim()
+        assert [live for live in self.simulation.ledger() if live.kind in {*MEMORY, "event"}] == []
+        assert [self.account.memory_allocated(device) for device in (0, 1)] == [0, 0]
+
+
+def covered(ptr: int, nbytes: int, pieces: list[tuple[int, int]]) -> int:
+    """How many bytes of a block have memory behind them."""
+    return sum(
+        max(0, min(ptr + nbytes, address + size) - max(ptr, address)) for address, size in pieces
+    )
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
+    import os
+
+    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
+    simulation = build("cuda", tmp_path_factory.mktemp("books"), version="12.9", devices=2, cache=cache)
+    yield simulation
+    simulation.reset()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_account_agrees_with_the_books_after_every_step(library: Simulation, policy: str) -> None:
+    machine = type("Machine", (Books,), {"policy": policy, "simulation": library})
+    examples = max(5, hypothesis.settings.default.max_examples // 5)
+
+    hypothesis.stateful.run_state_machine_as_test(
+        machine, settings=hypothesis.settings(max_examples=examples, stateful_step_count=40)
+    )
