@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
 
     from nbxrt.simulation import Simulation
 
+POLICIES = ("direct", "caching", "stream_ordered", "expandable")
+#: What counts as memory on the books of a simulated library.
+MEMORY = {"device", "pool", "mapped", "pinned", "allocation", "range"}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -25,14 +32,61 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
 
 
-@pytest.fixture
-def simulation(simulate: Callable[..., Simulation]) -> Simulation:
-    """A vendor library with two devices of 1 GiB."""
-    return simulate("cuda", "12.9", devices=2, memory=1 << 30)
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+    """A vendor library, built once for the tests of a module."""
+    from nbxrt.simulation import build
+
+    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
+    return build("cuda", tmp_path_factory.mktemp("library"), version="12.9", cache=cache)
 
 
 @pytest.fixture
-def account(simulation: Simulation) -> Iterator[nbxrt.DeviceAllocator]:
-    """The account of the runtime in force, which is the simulation's."""
-    with nbxrt.use(simulation.open()):
-        yield memory.account()
+def simulation(library: Simulation) -> Simulation:
+    """The library as new, with two devices of 1 GiB."""
+    library.reset()
+    library.memory = 1 << 30
+    return library
+
+
+@pytest.fixture
+def runtime(simulation: Simulation) -> Iterator[nbxrt.Runtime]:
+    """The runtime in force, which is the simulation's."""
+    with nbxrt.use(simulation.open()) as runtime:
+        yield runtime
+
+
+@pytest.fixture(params=POLICIES)
+def account(request: pytest.FixtureRequest, runtime: nbxrt.Runtime) -> nbxrt.DeviceAllocator:
+    """The account of the runtime in force, with each policy."""
+    runtime.account = nbxrt.DeviceAllocator(runtime, request.param)
+    return memory.account()
+
+
+@pytest.fixture(params=["caching", "expandable"])
+def pool(request: pytest.FixtureRequest, runtime: nbxrt.Runtime) -> nbxrt.DeviceAllocator:
+    """An account whose policy keeps a pool of its own."""
+    return nbxrt.DeviceAllocator(runtime, request.param)
+
+
+@pytest.fixture
+def left(simulation: Simulation) -> Callable[[], list[Any]]:
+    """What the vendor's library has on its books beside handles, once all work is done."""
+
+    def ask() -> list[Any]:
+        simulation.advance()
+        return [live for live in simulation.ledger() if live.kind in MEMORY]
+
+    return ask
+
+
+@pytest.fixture
+def calls(simulation: Simulation) -> Callable[[], list[str]]:
+    """The operations that were called since the last look."""
+
+    def ask() -> list[str]:
+        made = [call.operation for call in simulation.log()]
+        simulation.clear()
+        return made
+
+    return ask

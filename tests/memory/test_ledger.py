@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -14,11 +12,8 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import nbxrt
-from nbxrt.simulation import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nbxrt.simulation import Simulation
 
 MIB = 1 << 20
@@ -40,9 +35,7 @@ indexes = st.integers(0, 1 << 16)
 
 def booked(simulation: Simulation, *kinds: str, device: int | None = None) -> int:
     """Bytes that the vendor's library has on its books."""
-    return sum(
-        live.nbytes for live in simulation.ledger() if live.kind in kinds and device in (None, live.device)
-    )
+    return sum(live.nbytes for live in simulation.ledger() if live.kind in kinds and device in (None, live.device))
 
 
 class Books(RuleBasedStateMachine):
@@ -138,10 +131,10 @@ class Books(RuleBasedStateMachine):
 
     @invariant()
     def what_is_reserved_is_on_the_books(self) -> None:
+        if self.policy == "stream_ordered":  # what is freed is freed when its stream comes to it
+            self.simulation.advance()
         for device in (0, 1):
-            booked_there = booked(self.simulation, "device", "mapped", device=device)
-            if self.policy == "stream_ordered":
-                booked_there += booked(self.simulation, "pool", device=device)
+            booked_there = booked(self.simulation, "device", "mapped", "pool", device=device)
             assert self.account.policy(device).tally.reserved == booked_there
         if self.account.stats(0)["pinned_reserved"]:
             assert self.account.stats(0)["pinned_reserved"] == booked(self.simulation, "pinned")
@@ -151,7 +144,9 @@ class Books(RuleBasedStateMachine):
         blocks = sorted((ptr, nbytes) for ptr, nbytes, _device in self.held)
         for (ptr, nbytes), (following, _nbytes) in itertools.pairwise(blocks):
             assert ptr + nbytes <= following
-        pieces = sorted((live.handle, live.nbytes) for live in self.simulation.ledger() if live.kind in MEMORY - {"range"})
+        pieces = sorted(
+            (live.handle, live.nbytes) for live in self.simulation.ledger() if live.kind in MEMORY - {"range"}
+        )
         for ptr, nbytes in blocks:
             assert covered(ptr, nbytes, pieces) == nbytes
 
@@ -167,32 +162,21 @@ class Books(RuleBasedStateMachine):
             self.runtime.set_device(device)
             self.runtime.sync()
         self.account.trim()
+        self.simulation.advance()
         assert [live for live in self.simulation.ledger() if live.kind in {*MEMORY, "event"}] == []
         assert [self.account.memory_allocated(device) for device in (0, 1)] == [0, 0]
 
 
 def covered(ptr: int, nbytes: int, pieces: list[tuple[int, int]]) -> int:
     """How many bytes of a block have memory behind them."""
-    return sum(
-        max(0, min(ptr + nbytes, address + size) - max(ptr, address)) for address, size in pieces
-    )
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
-    import os
-
-    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
-    simulation = build("cuda", tmp_path_factory.mktemp("books"), version="12.9", devices=2, cache=cache)
-    yield simulation
-    simulation.reset()
+    return sum(max(0, min(ptr + nbytes, address + size) - max(ptr, address)) for address, size in pieces)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_account_agrees_with_the_books_after_every_step(library: Simulation, policy: str) -> None:
     machine = type("Machine", (Books,), {"policy": policy, "simulation": library})
-    examples = max(5, hypothesis.settings.default.max_examples // 5)
+    examples = hypothesis.settings.default.max_examples // 10
 
     hypothesis.stateful.run_state_machine_as_test(
-        machine, settings=hypothesis.settings(max_examples=examples, stateful_step_count=40)
+        machine, settings=hypothesis.settings(max_examples=examples, stateful_step_count=30)
     )
