@@ -192,13 +192,16 @@ def _look_for_library(report: BackendReport) -> None:
 
 def _ask_runtime(report: BackendReport) -> None:
     try:
-        report.count = runtime.opened(report.name).device_count()
+        opened = runtime.opened(report.name)
+        report.count = opened.device_count()
+        gpus = report.count if opened.description["devices"] is None else opened.gpu_count()
     except errors.NbxrtError as error:
         report.device, report.device_reason, report.error = "no", error.summary, error
         return
     seen = f" ({report.device_reason})" if report.seen else ""
-    report.device = "yes" if report.count else "no"
-    report.device_reason = f"the runtime counts {report.count}{seen}"
+    report.device = "yes" if gpus else "no"
+    others = ", and none of them is a GPU" if report.count and not gpus else ""
+    report.device_reason = f"the runtime counts {report.count}{others}{seen}"
     why = _why_none(report.name) if not report.count else None
     if why is not None:
         report.device_reason, report.error = f"{report.device_reason}: {why.summary}", why

@@ -154,6 +154,10 @@ class Runtime(Operations):
             self._launches = LaunchCalls(self._binder)
         return self._launches
 
+    def gpu_count(self) -> int:
+        """The number of devices that are GPUs; they come before others, where a backend has both."""
+        return self._binder.count_gpus()
+
     def why_no_device(self) -> "errors.DeviceError | None":
         """The error behind a count of 0 devices; None where there are some, or the library does not say why not."""
         return self._binder.why_no_device()

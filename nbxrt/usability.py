@@ -48,7 +48,7 @@ def main() -> None:
     write = childprocess.answering()
     try:
         opened = runtime.opened(sys.argv[1])
-        count = opened.device_count()
+        count = opened.gpu_count()
         write({"count": count})
         found = _use_one(opened, count)
     except errors.NbxrtError as error:
@@ -67,7 +67,8 @@ def _use_one(runtime: "Runtime", count: int) -> Usability:
         else:
             return Usability("yes", "; ".join([f"device {device} was used", *passed_over]), count)
     none = runtime.why_no_device() if not count else None
-    return Usability("no", none.summary if none else "; ".join(passed_over) or "there is no device", count)
+    others = "there is no GPU among its devices" if runtime.device_count() else "there is no device"
+    return Usability("no", none.summary if none else "; ".join(passed_over) or others, count)
 
 
 def why(error: errors.NbxrtError) -> str:

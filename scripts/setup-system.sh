@@ -3,7 +3,11 @@
 # Elsewhere it changes nothing, and the tests name what is missing.
 set -euo pipefail
 
-packages=(gcc gobjc libc6-dev make python3-venv)
+packages=(
+    gcc gobjc libc6-dev make python3-venv
+    ocl-icd-libopencl1 pocl-opencl-icd opencl-c-headers
+    libze1 libze-dev
+)
 
 is_installed() {
     [ "$(dpkg-query --show --showformat='${Status}' "$1" 2>/dev/null)" = "install ok installed" ]

@@ -6,6 +6,7 @@ in the others; the closing lines list each reason.
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib.util
 import itertools
 import os
@@ -35,6 +36,9 @@ for tier, count in {"fast": 50, "all": 300, "nightly": 5000}.items():
         tier, max_examples=count, deadline=None, derandomize=tier != "nightly", print_blob=True
     )
 hypothesis.settings.load_profile(TIER)
+
+# Where scripts/setup-opencl.sh has installed Intel's runtime.
+INTEL_OPENCL = ROOT / os.environ.get("VENV", ".venv") / "intel-opencl" / "installed"
 
 # Where scripts/setup-wheels.sh unpacks the vendors' wheels.
 WHEELS = ROOT / os.environ.get("VENV", ".venv") / "wheels"
@@ -74,6 +78,13 @@ def _triton(version: str) -> Callable[[], str]:
     )
 
 
+def _opencl() -> str:
+    """A loader, PoCL, and Intel's runtime in its environment."""
+    if not ctypes.util.find_library("OpenCL") or not Path("/etc/OpenCL/vendors/pocl.icd").exists():
+        return "scripts/setup-system.sh has not installed a loader and PoCL"
+    return "" if INTEL_OPENCL.exists() else "scripts/setup-opencl.sh has not run"
+
+
 #: What a test may need, and what says why it is not here (an empty text: it is).
 TOOLS: dict[str, Callable[[], str]] = {
     "apple-wheels": _apple_wheels,
@@ -87,6 +98,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "numpy": _module("numpy"),
     "pefile": _module("pefile"),
     "pyelftools": _module("elftools"),
+    "opencl": _opencl,
     "wheels": _wheels,
     **{f"triton-{version}": _triton(version) for version in ("3.5", "3.6", "3.7", "3.8", "3.9")},
 }

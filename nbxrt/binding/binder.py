@@ -75,41 +75,56 @@ class Binder:
         if form == "call":
             return generating.call_function(self, operation, variant)
         if form == "steps":
-            return self._steps_function(operation, what[0])
+            return self._steps_function(operation)
         if form == "value":
             return generating.fixed_function(self, operation, what)
         if form == "same":
             return generating.same_function(self, operation, what)
         return generating.policy_function(self, operation, getattr(self.policy(what), operation))
 
-    def _steps_function(self, operation: str, model: str) -> "Callable[..., Any]":
-        """The function of an operation that is steps: for one model of device, or for those that are here."""
+    def _steps_function(self, operation: str) -> "Callable[..., Any]":
+        """The function of an operation that is steps: for any device, or for each model of those that are here.
+
+        Raises: CapabilityError where no device here is of a model that the operation is offered for.
+        """
         from nbxrt.binding import sequence
 
-        if not model:
-            return sequence.operation_function(self, operation, self.variant(operation))
         variants = self._variants_by_model(operation)
+        if list(variants) == [""]:
+            return sequence.operation_function(self, operation, variants[""])
         models = {state.model for state in self.listed().all()} or set(variants)
         made = {
-            each: sequence.operation_function(self, operation, variant)
-            for each, variant in variants.items()
-            if each in models
+            model: sequence.operation_function(self, operation, variant)
+            for model in sorted(models)
+            if (variant := variants.get(model, variants.get(""))) is not None
         }
-        if len(models) == len(made) == 1:
-            return next(iter(made.values()))
+        if not made:
+            raise sequence.not_for_model(self, operation, models)
+        if len(models) == 1:
+            return made[models.pop()]
         return sequence.by_model(self, operation, made, self._subject_of(operation))
 
     def _variants_by_model(self, operation: str) -> "dict[str, tuple[Any, ...]]":
-        """The first variant of each model of device that applies here."""
+        """The first variant of each model of device that applies here; an empty model stands for all others."""
         _line, variants = self.description["operations"][operation]
-        return self._by_model([each for each in variants if self._is_here(each)])
+        here = [each for each in variants if self._is_here(each)] or [self.variant(operation)]
+        return self._by_model(here)
 
-    def _by_model(self, variants: "Sequence[tuple[Any, ...]]") -> "dict[str, tuple[Any, ...]]":
+    @staticmethod
+    def _by_model(variants: "Sequence[tuple[Any, ...]]") -> "dict[str, tuple[Any, ...]]":
         found: dict[str, tuple[Any, ...]] = {}
         for variant in variants:
             if variant[0] == "steps":
                 found.setdefault(variant[4][0], variant)
         return found
+
+    def _has_model(self, operation: str) -> bool:
+        """Whether a device here is of a model that the operation's steps are for; so it is where there is no device."""
+        variants = self._variants_by_model(operation)
+        if "" in variants:
+            return True
+        devices = self.listed().all()
+        return not devices or any(state.model in variants for state in devices)
 
     def _subject_of(self, operation: str) -> "Callable[..., Any]":
         """What tells the device that a call is about: its stream's, its memory's, or the current one."""
@@ -203,7 +218,10 @@ class Binder:
             return makers[""]
 
         def by_model(state: "Any", *given: "Any") -> "Any":
-            return makers[state.model](state, *given)
+            maker = makers.get(state.model) or makers.get("")
+            if maker is None:
+                raise sequence.not_for_model(self, f"{policy}.{name}", {state.model})
+            return maker(state, *given)
 
         return by_model
 
@@ -301,7 +319,8 @@ class Binder:
     def available(self, operation: str) -> bool:
         """Whether the operation can be called: it is offered here, for this version, and the library exports it."""
         try:
-            return self._exports(self.variant(operation))
+            variant = self.variant(operation)
+            return self._exports(variant) and (variant[0] != "steps" or self._has_model(operation))
         except (errors.CapabilityError, errors.LibraryNotFoundError):
             return False
 
@@ -442,6 +461,14 @@ class Binder:
         self.devices[0] = count
         return count
 
+    def count_gpus(self) -> int:
+        """The number of devices that are GPUs: all of them, where the file does not tell them apart."""
+        devices = self.description["devices"]
+        if devices is None or devices["gpu"] is None:
+            return self.count_devices()
+        gpus: int = self.listed().gpus()
+        return gpus
+
     def _own(self, operation: str) -> "Callable[..., Any]":
         """An operation's function for the binder's own use, made once."""
         if operation not in self._functions:
@@ -485,6 +512,9 @@ class Binder:
 
         The status of a count says it, which `device_count` itself takes as an answer.
         """
+        if self.description["devices"] is not None:
+            devices = self.listed()
+            return None if devices.all() else devices.why
         variant = self.variant("device_count")
         form, *_range, call, _results = variant
         if form != "call" or not call[4]:

@@ -97,6 +97,11 @@ def _padded(source: "Source", argument: "tuple[Any, ...]") -> None:
     source.types.append(C_TYPES[kind])
 
 
+def _literal(source: "Source", argument: "tuple[Any, ...]") -> None:
+    source.call.append(repr(argument[1].encode()))
+    source.types.append(ctypes.c_char_p)
+
+
 def _array(source: "Source", argument: "tuple[Any, ...]") -> None:
     items, kind = argument[1], C_TYPES[argument[2]]
     number = source.cell(kind * len(items))
@@ -206,6 +211,7 @@ ARGUMENTS: "dict[str, Callable[[Source, tuple[Any, ...]], None]]" = {
     "error": _error,
     "pci": _pci,
     "array": _array,
+    "literal": _literal,
     "padded": _padded,
     "struct_in": _struct_in,
     "struct_value": _struct_value,

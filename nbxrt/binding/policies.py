@@ -211,5 +211,7 @@ POLICIES: "dict[str, Callable[[Binder], Any]]" = {
     "queues": _of("queues", "Queues"),
     "marks": _of("queues", "Marks"),
     "budget": _of("queues", "Budget"),
+    "transfers": _of("transfers", "Transfers"),
+    "kernels": _of("kernels", "Kernels"),
     "address_table": _of("queues", "AddressTable"),
 }

@@ -80,12 +80,12 @@ class Queues:
         self.end(record)
 
     def stream_sync(self, stream: int) -> None:
-        self._drain(self.find(stream))
+        self.drain(self.find(stream))
 
     def sync(self) -> None:
         with self.guard:
             for record in self._records_of(self._binder.state()):
-                self._drain(record)
+                self.drain(record)
 
     def stream_query(self, stream: int) -> bool:
         record = self.find(stream)
@@ -125,7 +125,7 @@ class Queues:
     def end(self, record: Stream) -> None:
         """Wait for a stream and release its queue."""
         try:
-            self._drain(record)
+            self.drain(record)
         finally:
             with self.guard:
                 if self._defaults.get(record.state) is record:
@@ -158,7 +158,7 @@ class Queues:
         default = self._defaults.get(state)
         return [default, *records] if default is not None else records
 
-    def _drain(self, record: Stream) -> None:
+    def drain(self, record: Stream) -> None:
         """Wait until the stream has finished; its work is given up, and what failed is raised."""
         pending = list(record.in_flight)
         self._wait(record.state, record.queue)

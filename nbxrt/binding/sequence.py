@@ -87,9 +87,11 @@ class Script:
             return f"{self.stream()}.state"
         return self._state_of(base)
 
-    def is_given_state(self) -> None:
-        """The state is the function's first parameter."""
+    def is_given(self, stream: bool) -> None:
+        """The state is the function's first parameter, and the record of the stream one of the others."""
         self._fetched[STATE] = []
+        if stream:
+            self._fetched[STREAM] = []
 
     def current(self) -> str:
         """The current device's state, fetched once."""
@@ -380,16 +382,18 @@ def part_function(
     Its results are as they came out of C; several make a tuple.
     """
     entry: Mapping[str, Any] = {
-        "says": f"Steps of `{name}`.", "takes": [(taken, "pointer", None, ()) for taken in takes],
+        "says": f"Steps of `{name}`.",
+        "takes": [(taken, "pointer", None, ()) for taken in takes if taken != "stream"],
         "gives": [(given, "") for given in gives], "never_waits": False, "done": None,
     }  # fmt: skip
     function = name.replace(".", "_")
     source = Source(binder, function, entry)
-    source.names.update((taken, taken) for taken in takes)
+    source.names.update((taken, taken) for taken in takes if taken != "stream")
     script = Script(source, entry["gives"])
-    script.is_given_state()
+    script.is_given("stream" in takes)
     body = script.lines(steps, lambda: script.answer(made))
-    lines = [f"def {function}({', '.join((STATE, *takes))}):", *slot(source), *body]
+    named = [STREAM if taken == "stream" else taken for taken in takes]
+    lines = [f"def {function}({', '.join((STATE, *named))}):", *slot(source), *body]
     return compiled(source, lines)
 
 
@@ -401,12 +405,18 @@ def by_model(
     def function(*given: "Any", **named: "Any") -> "Any":
         model = which(given, named).model
         if model not in made:
-            raise errors.CapabilityError(
-                f"`{operation}` is not offered by {binder.description['title']} for devices of the model `{model}`",
-                operation=operation,
-            )
+            raise not_for_model(binder, operation, {model})
         return made[model](*given, **named)
 
     function.__name__ = operation
     function.__doc__ = next(iter(made.values())).__doc__
     return function
+
+
+def not_for_model(binder: "Binder", operation: str, models: "Iterable[str]") -> errors.CapabilityError:
+    """The error for an operation that devices of these models do not have."""
+    named = " or ".join(f"`{model}`" for model in sorted(models))
+    return errors.CapabilityError(
+        f"`{operation}` is not offered by {binder.description['title']} for devices of the model {named}",
+        operation=operation,
+    )

@@ -14,7 +14,7 @@ Arguments of a C call become tuples, their form first and C types resolved:
     ("struct_in", S, pairs)        ("struct_value", S, pairs)     ("struct_bytes", S, param)  (pairs: field, parameter)
     ("struct_out", S, pairs)       ("struct_whole", S, result)    (pairs: result, field)
     ("rows", S, result, fields)    ("count", type)                ("array", items, type)
-    ("padded", param, bytes, type)
+    ("padded", param, bytes, type) ("literal", text)
 
 What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),
 ("result", name, type), ("pointer", name). A call is (symbols, role or None, arguments, returns, usual), where usual

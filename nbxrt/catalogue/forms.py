@@ -120,6 +120,7 @@ FORMS: dict[str, Form] = {
         Form("packed", "An array of the kernel's arguments.", _single("parameter", "packed", "arguments")),
         Form("pointer_to", "The address of a cell that holds a parameter.", _single("parameter", "pointer_to")),
         Form("error", "The address of a cell that the status is read from.", _no_names),
+        Form("literal", "A text.", _no_names),
         Form("padded", "A size, with some bytes more.", _single("parameter", "padded", "nbytes")),
         Form("array", "The address of an array of numbers, parameters and sizes.", _array),
         Form("rows", "The address of an array of structures; the result is a list of their fields.", _rows),

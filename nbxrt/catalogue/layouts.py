@@ -262,10 +262,12 @@ def _order_faults(subject: Subject, group: Sequence[tuple[Path, dict[str, Any]]]
 def _may_precede(earlier: dict[str, Any], later: dict[str, Any]) -> bool:
     """Whether the earlier of two variants leaves something to the later one of the same versions.
 
-    It may be for fewer systems, or call a symbol that not every library exports.
+    It may be for fewer systems or one model of device, or call a symbol that not every library exports.
     """
-    if "platform" in earlier and earlier["platform"] != later.get("platform"):
+    if any(key in earlier and earlier[key] != later.get(key) for key in ("platform", "model")):
         return True
+    if "steps" in earlier:
+        return _range(earlier).is_everything and earlier["steps"] != later.get("steps")
     is_other = (earlier.get("call"), earlier.get("library")) != (later.get("call"), later.get("library"))
     return "call" in earlier and is_other and _range(earlier).is_everything
 

@@ -34,6 +34,14 @@ class Policy:
     values: Mapping[str, str] = attrs.field(factory=dict)
 
 
+_ARGUMENT = {"function": "pointer", "encoder": "pointer", "index": "uint"}
+_LAUNCH = {
+    "function": "pointer",
+    "encoder": "pointer",
+    **{f"{what}_{axis}": "size" for what in ("groups", "block", "threads") for axis in "xyz"},
+    "shared_memory": "uint",
+}
+
 POLICIES = {
     "current_device": Policy("The device is kept per thread by nbxrt.", ("set_device", "get_device")),
     "listed_devices": Policy(
@@ -92,5 +100,68 @@ POLICIES = {
             "release": Part("Gives up a mark.", {"mark": "pointer"}),
         },
         values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
+    ),
+    "transfers": Policy(
+        "Copies and fills of memory that host and device both see.",
+        ("memcpy", "memcpy_async", "memset", "memset_async"),
+        parts={
+            "copy": Part(
+                "Copies inside device memory, ordered on the stream.",
+                {"source": "pointer", "source_offset": "size", "target": "pointer", "target_offset": "size",
+                 "nbytes": "size", "stream": "pointer"},
+            ),
+            "fill": Part(
+                "Fills device memory with a byte, ordered on the stream.",
+                {"target": "pointer", "offset": "size", "nbytes": "size", "value": "int", "stream": "pointer"},
+            ),
+        },
+        values={"alignment": "number"},
+    ),
+    "kernels": Policy(
+        "Code and launches, where arguments are given one by one.",
+        ("module_load", "module_unload", "module_get_function", "launch_kernel", "function_get_attribute"),
+        parts={
+            "load": Part("Makes a module of an image.", {"image": "bytes"}, {"module": "pointer"}),
+            "load_intermediate": Part(
+                "The same for an image that begins with the bytes of `intermediate`.",
+                {"image": "bytes"}, {"module": "pointer"}, required=False,
+            ),
+            "build": Part("Makes a module ready to run.", {"module": "pointer"}, required=False),
+            "log": Part("Gives what a failed build said.", {"module": "pointer"}, {"log": "bytes"}, required=False),
+            "unload": Part("Releases a module.", {"module": "pointer"}),
+            "function": Part(
+                "Gives the kernel of a name.", {"module": "pointer", "name": "text"}, {"function": "pointer"}
+            ),
+            "release": Part("Releases a kernel.", {"function": "pointer"}, required=False),
+            "count": Part(
+                "Gives how many arguments a kernel takes.", {"function": "pointer"}, {"count": "uint"}, required=False
+            ),
+            "kind": Part(
+                "Gives what an argument is, as a number.",
+                {"function": "pointer", "index": "uint"}, {"kind": "uint"}, required=False,
+            ),
+            "attribute": Part(
+                "Gives a fact of a kernel.",
+                {"function": "pointer", "attribute": "function_attribute"}, {"value": "int"}, required=False,
+            ),
+            "begin": Part(
+                "Begins a launch.", {"function": "pointer", "queue": "pointer"}, {"encoder": "pointer"}, required=False
+            ),
+            "abandon": Part("Ends a launch that failed.", {"encoder": "pointer"}, required=False),
+            "set_value": Part("Sets an argument that is a value.", {**_ARGUMENT, "nbytes": "size", "at": "pointer"}),
+            "set_pointer": Part(
+                "Sets an argument that is an address.", {**_ARGUMENT, "address": "pointer"}, required=False
+            ),
+            "set_buffer": Part(
+                "Sets an argument that is an object and an offset.",
+                {**_ARGUMENT, "buffer": "pointer", "offset": "size"}, required=False,
+            ),
+            "set_local": Part(
+                "Sets an argument that is memory of a block, by its size.", {**_ARGUMENT, "nbytes": "size"},
+                required=False,
+            ),
+            "run": Part("Runs a kernel, ordered on the stream.", {**_LAUNCH, "stream": "pointer"}),
+        },
+        values={"intermediate": "numbers", "pointers": "numbers", "local": "numbers"},
     ),
 }  # fmt: skip

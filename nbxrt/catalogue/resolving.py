@@ -95,6 +95,7 @@ _FORMS: dict[str, Any] = {
     "error": lambda _self, f: ("error", f["error"]),
     "rows": lambda _self, f: ("rows", f["rows"], f["as"], tuple(f["fields"])),
     "count": lambda _self, f: ("count", f["count"]),
+    "literal": lambda _self, f: ("literal", f["literal"]),
     "padded": lambda self, f: ("padded", f["padded"], f["by"], self.c_type("nbytes")),
     "array": lambda _self, f: ("array", tuple(map(_item, f["array"])), f["type"]),
     "pci": lambda _self, f: ("pci", f["pci"], tuple(f["bits"])),

@@ -13,6 +13,7 @@ from nbxrt.catalogue.forms import C_TYPES, CONSTANTS, FORMS
 from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.schema_parts import (
     NAME,
+    NOT_BLANK,
     STRUCT_NAME,
     SYMBOL,
     Schema,
@@ -228,6 +229,7 @@ def _argument_forms(contract: Contract, parameter: Schema, result: Schema) -> Sc
         "packed": ({"packed": parameter, "as": {"description": "How they are packed.", "enum": ["pointers"]}}, ["as"]),
         "pointer_to": ({"pointer_to": parameter, "type": c_type}, ["type"]),
         "error": ({"error": c_type}, []),
+        "literal": ({"literal": string(NOT_BLANK, "The text.", "-cl-kernel-arg-info")}, []),
         "padded": ({"padded": parameter, "by": integer("Bytes more.", 1, 1 << 20, 255)}, ["by"]),
         "array": (
             {"array": _items(parameter), "type": {"description": "Type of an item.", "enum": _ITEM_TYPES}},

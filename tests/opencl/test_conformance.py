@@ -1,0 +1,63 @@
+"""The conformance suite on real drivers: PoCL by shared virtual memory, Intel's by unified shared memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("opencl")]
+
+CONFORM = """
+from nbxrt import conformance
+report = conformance.run(nbxrt.open("opencl"), module_image=conformance.ModuleImage(SOURCE))
+said(
+    wrong=[[row.check, row.detail] for row in report.wrong],
+    skipped=[row.check for row in report.rows if row.outcome.value == "skipped"],
+    works={row.group for row in report.rows if row.outcome.value == "works"} and
+          sorted({row.group for row in report.rows if row.outcome.value == "works"}),
+    counts=report.counts,
+    model=nbxrt.open("opencl")._binder.listed().all()[0].model,
+)
+"""
+
+
+@pytest.mark.parametrize(("driver", "model"), [("pocl", "svm"), ("intel", "usm")])
+def test_the_whole_suite_passes(run: Callable[..., Any], driver: str, model: str) -> None:
+    report = run(driver, CONFORM)
+
+    assert report["model"] == model
+    assert report["wrong"] == []
+    assert report["skipped"] == ["each device has its own memory and streams"]
+    assert {"device", "memory", "pinned", "managed", "stream", "event", "module"} <= set(report["works"])
+    assert report["counts"]["works"] >= 71
+
+
+def test_two_drivers_are_one_list_of_devices(run: Callable[..., Any]) -> None:
+    found = run(
+        "both",
+        """
+        rt = nbxrt.open("opencl")
+        names = []
+        for device in range(rt.device_count()):
+            rt.set_device(device)
+            source, target = ctypes.create_string_buffer(b"x" * 5000, 5000), ctypes.create_string_buffer(5000)
+            address, stream = rt.malloc(5000), rt.stream_create()
+            rt.memcpy_async(address, ctypes.addressof(source), 5000, "host_to_device", stream)
+            rt.memcpy_async(ctypes.addressof(target), address, 5000, "device_to_host", stream)
+            rt.stream_sync(stream)
+            rt.set_device(0)             # what follows finds the device of the memory and the stream by itself
+            rt.stream_destroy(stream)
+            rt.free(address)
+            names.append([rt.device_name(device), source.raw == target.raw])
+        models = [state.model for state in rt._binder.listed().all()]
+        said(names=names, models=models, pinned=[rt.free_host(rt.malloc_host(64))])
+        """,
+    )
+
+    assert sorted(found["models"]) == ["svm", "usm"]
+    assert [copied for _name, copied in found["names"]] == [True, True]
+    assert len({name for name, _copied in found["names"]}) == 2
