@@ -1,0 +1,302 @@
+"""What pools cost and waste: real allocation traces replayed on every policy of nbxrt and on the peers that are here.
+
+    python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--json FILE]
+
+Each replay runs in a process of its own. Cold is the first pass over the trace, in which the pool grows; warm is the
+median of three more. The ratio is the peak of what was reserved in the cold pass over the peak of what was live.
+`--handles` replays `expandable` with other largest pieces of physical memory: the trade between time and waste.
+
+Then the hot path, in one process and in turn: allocating and freeing 1 MiB from a warm pool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from measuring import environment, in_turn, median, nanoseconds, show
+from peers import is_installed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Peer = tuple[Callable[[int], Any], Callable[[Any], object], Callable[[], int]]
+
+TRACES = Path(__file__).parent / "traces"
+NAMES = ("train_gpt2", "serve_llama", "vision_resnet")
+OURS = ("expandable", "caching", "stream_ordered")
+#: Peer to the module that it needs.
+PEERS = {
+    "PyTorch expandable": "torch",
+    "PyTorch native": "torch",
+    "CuPy": "cupy",
+    "cudaMallocAsync": "cuda.bindings",
+    "RMM": "rmm",
+}
+WARM_PASSES = 3
+HELD = 1_000_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Pools on real traces.")
+    parser.add_argument("--simulate", metavar="BACKEND", help="measure on a simulation of this backend, without peers")
+    parser.add_argument("--only", help="policies and peers, separated by commas")
+    parser.add_argument("--traces", default=",".join(NAMES))
+    parser.add_argument("--handles", default="", help="largest pieces of `expandable` to try as well, in MiB")
+    parser.add_argument("--json", type=Path, help="write all figures there")
+    parser.add_argument("--replay", nargs=2, metavar=("NAME", "TRACE"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.replay:
+        print(json.dumps(replayed(*asked.replay, asked.simulate)))
+        return
+    started = time.monotonic()
+    names = (
+        asked.only.split(",")
+        if asked.only
+        else [*OURS, *(peer for peer, module in PEERS.items() if is_installed(module))]
+    )
+    if asked.simulate:  # its streams stand still, so the driver's own pool never gets anything back
+        names = [name for name in names if name in OURS and name != "stream_ordered"]
+    names += [f"expandable:{mib}" for mib in filter(None, asked.handles.split(","))]
+    rows = [_in_process(name, trace, asked.simulate) for trace in asked.traces.split(",") for name in names]
+    _table([row for row in rows if row])
+    hot = hot_path(asked.simulate)
+    for title, figures in hot.items():
+        show(title, figures, "ns", 0)
+    print(f"\n{time.monotonic() - started:.0f} s")
+    if asked.json:
+        asked.json.write_text(json.dumps({"replays": rows, "hot": hot}, indent=1), "utf-8")
+
+
+def _in_process(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
+    changes = {"NBXRT_BENCHMARK": name}
+    if name == "PyTorch expandable":
+        changes |= dict.fromkeys(("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"), "expandable_segments:True")
+    command = [sys.executable, __file__, "--replay", name, trace]
+    command += ["--simulate", simulate] if simulate else []
+    done = subprocess.run(command, env=environment(**changes), capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"{name} on {trace} failed: {(done.stderr.strip().splitlines() or [''])[-1][:200]}")
+        return {}
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    print(f"{'trace':<14} {'allocator':<20} {'cold ns':>8} {'warm ns':>8} {'ratio':>7} {'later':>7}")
+    for row in rows:
+        print(
+            f"{row['trace']:<14} {row['name']:<20} {row['cold_ns']:>8.0f} {row['warm_ns']:>8.0f} "
+            f"{row['ratio']:>7.4f} {row['later_ratio']:>7.4f}"
+        )
+
+
+# Replaying
+
+
+def load(trace: str) -> tuple[list[tuple[int, int]], int]:
+    """The events of a trace, (id, bytes) or (id, -1) for a free, and the peak of what is live."""
+    events: list[tuple[int, int]] = []
+    sizes: dict[int, int] = {}
+    live = peak = 0
+    with gzip.open(TRACES / f"{trace}.trace.gz", "rt") as file:
+        for line in file:
+            what, number, *size = line.split()
+            block = int(number)
+            if what == "a":
+                sizes[block] = int(size[0])
+                live += sizes[block]
+                peak = max(peak, live)
+                events.append((block, sizes[block]))
+            else:
+                live -= sizes[block]
+                events.append((block, -1))
+    return events, peak
+
+
+def one_pass(events: list[tuple[int, int]], alloc: Callable[[int], Any], free: Callable[[Any], object]) -> float:
+    """Nanoseconds an event; what the trace leaves is freed after the clock has stopped."""
+    held: dict[int, Any] = {}
+    start = time.perf_counter_ns()
+    for block, nbytes in events:
+        if nbytes >= 0:
+            held[block] = alloc(nbytes)
+        else:
+            free(held.pop(block))
+    taken = (time.perf_counter_ns() - start) / len(events)
+    while held:
+        free(held.popitem()[1])
+    return taken
+
+
+def replayed(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
+    """The figures of one allocator on one trace."""
+    events, peak = load(trace)
+    alloc, free, peak_reserved = _ours(name, simulate) if name.split(":", maxsplit=1)[0] in OURS else _PEERS[name]()
+    cold = one_pass(events, alloc, free)
+    ratio = peak_reserved() / peak
+    warm = [one_pass(events, alloc, free) for _pass in range(WARM_PASSES)]
+    return {
+        "name": name,
+        "trace": trace,
+        "cold_ns": cold,
+        "warm_ns": statistics.median(warm),
+        "ratio": ratio,
+        "later_ratio": peak_reserved() / peak,
+    }
+
+
+def _account(policy: str, simulate: str | None) -> Any:
+    import nbxrt
+    from nbxrt.memory import policies
+
+    if simulate:
+        from nbxrt.simulation import build
+
+        runtime = build(simulate, tempfile.mkdtemp(), devices=1, memory=141 << 30).open()
+    else:
+        runtime = nbxrt.open()
+    kind, _colon, handle = policy.partition(":")
+    if handle:
+        policies.ExpandablePolicy.handle = int(handle) << 20
+    account = nbxrt.DeviceAllocator(runtime, kind)
+    account.policy(0)  # its trial is part of the start, as the peers' own
+    if account.stats(0)["policy"] != kind:
+        raise SystemExit(account.stats(0)["why"])
+    return account
+
+
+def _ours(name: str, simulate: str | None) -> Peer:
+    account = _account(name, simulate)
+    return account.malloc, account.free, lambda: account.peak_memory_reserved(0)
+
+
+def _torch() -> Peer:
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    torch.cuda.init()
+    torch.empty(1, device="cuda")
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    alloc, free = torch._C._cuda_cudaCachingAllocator_raw_alloc, torch._C._cuda_cudaCachingAllocator_raw_delete  # noqa: SLF001
+    return lambda nbytes: alloc(nbytes, 0), free, torch.cuda.max_memory_reserved
+
+
+def _cupy() -> Peer:
+    import cupy  # type: ignore[import-not-found,unused-ignore]
+
+    pool = cupy.cuda.MemoryPool()
+    # The pool never shrinks by itself, so what it has at the end is its peak.
+    return pool.malloc, lambda _block: None, pool.total_bytes
+
+
+def _async() -> Peer:
+    from cuda.bindings import runtime as r  # type: ignore[import-not-found,unused-ignore]
+
+    r.cudaSetDevice(0)
+    _status, pool = r.cudaDeviceGetDefaultMemPool(0)
+    word = r.cudaMemPoolAttr
+    r.cudaMemPoolSetAttribute(pool, word.cudaMemPoolAttrReleaseThreshold, r.cuuint64_t(2**64 - 1))
+
+    def alloc(nbytes: int) -> int:
+        status, address = r.cudaMallocAsync(nbytes, 0)
+        if status:
+            raise MemoryError(status)
+        return int(address)
+
+    def reserved() -> int:
+        return int(r.cudaMemPoolGetAttribute(pool, word.cudaMemPoolAttrReservedMemHigh)[1])
+
+    return alloc, lambda address: r.cudaFreeAsync(address, 0), reserved
+
+
+def _rmm() -> Peer:
+    import rmm  # type: ignore[import-not-found,unused-ignore]
+    from rmm.pylibrmm.stream import DEFAULT_STREAM  # type: ignore[import-not-found,unused-ignore]
+
+    pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size=1 << 20)
+
+    def alloc(nbytes: int) -> tuple[int, int]:
+        return pool.allocate(nbytes, DEFAULT_STREAM), nbytes
+
+    return alloc, lambda block: pool.deallocate(*block, DEFAULT_STREAM), pool.pool_size
+
+
+_PEERS: dict[str, Callable[[], Peer]] = {
+    "PyTorch expandable": _torch,
+    "PyTorch native": _torch,
+    "CuPy": _cupy,
+    "cudaMallocAsync": _async,
+    "RMM": _rmm,
+}
+
+
+# The hot path
+
+
+def hot_path(simulate: str | None) -> dict[str, dict[str, float]]:
+    """Allocating and freeing 1 MiB from warm pools, and the same while a million blocks are held."""
+    account = _account("expandable", simulate)
+    calls = {"nbxrt": _pair(account.malloc, account.free), **({} if simulate else _peer_pairs())}
+    timed = {name: (lambda call=call: nanoseconds(call, 20_000)) for name, call in calls.items()}  # type: ignore[misc]
+    pairs = {name: median(values) for name, values in in_turn(timed, 11).items()}
+    few = median([nanoseconds(calls["nbxrt"], 20_000) for _round in range(5)])
+    held = [account.malloc(512) for _block in range(HELD)]
+    many = median([nanoseconds(calls["nbxrt"], 20_000) for _round in range(5)])
+    for ptr in held:
+        account.free(ptr)
+    return {
+        "malloc + free of 1 MiB, warm": pairs,
+        "the same beside other blocks": {"none": few, f"{HELD} live blocks": many},
+    }
+
+
+def _pair(alloc: Callable[[int], Any], free: Callable[[Any], object]) -> Callable[[], object]:
+    free(alloc(1 << 20))
+    return lambda: free(alloc(1 << 20))
+
+
+def _peer_pairs() -> dict[str, Callable[[], object]]:
+    found: dict[str, Callable[[], object]] = {}
+    for name, make in (("CuPy", _cupy_pair), ("cuda.core", _core_pair), ("PyTorch", _torch_pair)):
+        try:
+            found[name] = make()
+        except Exception as error:  # noqa: BLE001  # a peer that does not work is no fault of ours
+            print(f"{name} is not measured: {type(error).__name__}: {error}")
+    return found
+
+
+def _cupy_pair() -> Callable[[], object]:
+    import cupy  # type: ignore[import-not-found,unused-ignore]
+
+    malloc = cupy.cuda.MemoryPool().malloc
+    return _pair(malloc, lambda _block: None)
+
+
+def _core_pair() -> Callable[[], object]:
+    from cuda.core import Device  # type: ignore[import-not-found,unused-ignore]
+
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    return _pair(lambda nbytes: device.allocate(nbytes, stream=stream), lambda buffer: buffer.close())
+
+
+def _torch_pair() -> Callable[[], object]:
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    return _pair(torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    main()
