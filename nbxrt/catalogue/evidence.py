@@ -18,7 +18,8 @@ def check_evidence(subject: Subject) -> Iterator[Diagnostic]:
     entries = subject.value("evidence")
     if not isinstance(entries, list):
         return
-    bound = [name for name in subject.contract.operations if name in _calling(subject)]
+    calling = _calling(subject)
+    bound = [name for name in subject.contract.operations if name in calling]
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
         for at, name in enumerate(entry.get("for", ("",))):
@@ -30,7 +31,7 @@ def check_evidence(subject: Subject) -> Iterator[Diagnostic]:
                 message = f"{quoted(name)} is not offered, so nothing is to be known of it"
                 yield subject.diagnostic(path, "doubtful-evidence", message)
             seen.setdefault(name, index)
-    rest = [name for name in bound if not {name, subject.contract.operations[name].group, ""} & set(seen)]
+    rest = [name for name in bound if seen.keys().isdisjoint((name, subject.contract.operations[name].group, ""))]
     if rest:
         message = f"nothing is said of {listed(rest)}"
         hint = "name them under `for`, or leave `for` out in the entry for all the rest"

@@ -15,10 +15,11 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, validators
 
 import nbxrt
 from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import reading, validation
+from nbxrt.catalogue import reading, schema, validation, verdicts
 from nbxrt.catalogue.sources import data_folder
 
 if TYPE_CHECKING:
@@ -377,6 +378,48 @@ def mutations(draw: st.DrawFn) -> tuple[dict[str, Any], list[str | int]]:
 
 CASES = sorted((Path(__file__).parent / "cases" / "valid").glob("*.yaml"))
 FILES = [reading.read(file, file.name).data for file in [*SHIPPED, *CASES]]
+
+
+WHOLE = verdicts.without_references(schema.generate(contracts.load()))
+IS_RIGHT = verdicts.Verdicts().of(WHOLE)
+INTEGERS = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _checker, each: verdicts.is_integer(each))
+JSONSCHEMA = validators.extend(Draft202012Validator, {}, type_checker=INTEGERS)(WHOLE)  # type: ignore[no-untyped-call]
+
+
+@given(mutations())
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_the_quick_verdict_is_that_of_jsonschema(changed: tuple[dict[str, Any], list[str | int]]) -> None:
+    data, _path = changed
+
+    assert IS_RIGHT(data) == JSONSCHEMA.is_valid(data)
+
+
+PARTS = [
+    ({"enum": [1, "1", True]}, [1, "1", True, 1.0, 0, False, None, [1]]),
+    ({"const": False}, [False, 0, None]),
+    ({"uniqueItems": True}, [[1, True], [1, 1.0], ["a", "a"], [[1], [1]], [], "aa"]),
+    ({"contains": {"type": "string"}}, [[], [1], [1, "a"], {}]),
+    ({"prefixItems": [{"type": "string"}], "items": {"type": "null"}}, [["a"], ["a", None], ["a", 1], [1], [], 1]),
+    ({"patternProperties": {"^x": {"type": "null"}}, "additionalProperties": False}, [{"x": None}, {"x": 1}, {"y": 1}]),
+    ({"properties": {"xa": True}, "patternProperties": {"^x": False}}, [{"xa": 1}, {"a": 1}]),
+    ({"propertyNames": {"pattern": "^a"}, "minProperties": 1, "maxProperties": 2}, [{}, {"a": 1}, {"b": 1}, 7]),
+    ({"if": {"type": "object"}, "then": {"required": ["a"]}, "else": {"minimum": 3}}, [{}, {"a": 1}, 2, 3, True, "x"]),
+    ({"if": {"type": "object"}}, [{}, 1]),
+    ({"maximum": 3, "maxItems": 1, "minItems": 1, "type": ["integer", "array"]}, [3, 4, 2.5, [], [1], [1, 2], "a"]),
+    ({"allOf": [{"pattern": "a"}, {"pattern": "b"}, {"minimum": 1}]}, ["ab", "a", 0, 1]),
+]
+
+
+@pytest.mark.parametrize(("part", "values"), PARTS, ids=[" ".join(part) for part, _values in PARTS])
+def test_each_keyword_has_the_verdict_of_jsonschema(part: dict[str, Any], values: list[Any]) -> None:
+    is_right = verdicts.Verdicts().of(part)
+
+    assert [is_right(each) for each in values] == [JSONSCHEMA.evolve(schema=part).is_valid(each) for each in values]
+
+
+def test_a_keyword_without_a_verdict_is_not_passed_over() -> None:
+    with pytest.raises(KeyError, match="oneOf"):
+        verdicts.Verdicts().of({"oneOf": []})
 
 
 @given(mutations())
