@@ -260,11 +260,11 @@ ATTACKS = {
 def test_an_attack_is_refused_in_a_second_and_a_hundred_megabytes(text: str, reference: str) -> None:
     content = text.encode()
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
 
     scanned = reading.scan(content, "x.yaml")
 
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert scanned.document is None
@@ -276,12 +276,12 @@ def test_an_attack_is_refused_in_a_second_and_a_hundred_megabytes(text: str, ref
 
 def test_tabs_in_a_long_comment_after_many_signs_do_not_take_long() -> None:
     content = ("a: [" + "'#'," * 10_000 + "] #" + "\ta" * 400_000).encode()
-    start = time.perf_counter()
+    start = time.process_time()
 
     scanned = reading.scan(content, "x.yaml")
 
     assert scanned.diagnostics == ()
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_ordinary_anchors_work() -> None:

@@ -303,24 +303,24 @@ def test_a_hundred_operations_are_validated_in_time(toy: dict[str, Any], contrac
             toy["operations"][name] = {"call": f"toy_{name}", "args": list(operation.c)}
     document = reading.read(yaml.safe_dump(toy).encode(), "toy.yaml")
     validation.check(document, contract)
-    start = time.perf_counter()
+    start = time.process_time()
 
     found = validation.check(document, contract)
 
     assert found == ()
-    assert time.perf_counter() - start < 0.5  # 15 ms, with room for a busy machine
+    assert time.process_time() - start < 0.5  # 15 ms, with room for a busy machine
 
 
 def test_a_file_full_of_errors_ends_in_time(toy: dict[str, Any], contract: Contract) -> None:
     toy["operations"]["sync"] = [{"since": "1", "before": "2", "cal": "x"}] * 2000
     toy["libraries"]["runtime"]["names"] = [{"lnux": ""}] * 5000
     document = reading.read(yaml.dump(toy, Dumper=NoAliases).encode(), "toy.yaml")
-    start = time.perf_counter()
+    start = time.process_time()
 
     found = validation.check(document, contract)
 
     assert 100 < len(found) < 1500
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 class NoAliases(yaml.SafeDumper):

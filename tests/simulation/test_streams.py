@@ -280,7 +280,7 @@ def test_other_threads_run_while_one_waits(cuda: Simulation) -> None:
         counted += 1
         time.sleep(0.001)
 
-    assert counted > 50
+    assert counted > 5  # one at most were the lock of Python kept for 200 ms
 
 
 def test_work_can_be_done_piece_by_piece(cuda: Simulation) -> None:
