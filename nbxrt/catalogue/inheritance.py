@@ -104,7 +104,10 @@ def _chain(
 def _unknown_base(source: Source, document: Document, found: Found) -> Diagnostic:
     name = extends(document)
     known = [*found.sources]
-    if name == source.name and name in found.sources:
+    if name in found.sources and "name" not in document.data:  # this very file, which has the name of what it extends
+        known.remove(name)
+        message = f"there is no backend {quoted(name)} to extend"
+    elif name == source.name and name in found.sources:
         known.remove(name)
         message = f"`{name}` extends itself, and there is no other backend of that name"
     else:

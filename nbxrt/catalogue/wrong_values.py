@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue.diagnostics import Diagnostic, listed, path_text, quoted
+from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, path_text, quoted
+from nbxrt.catalogue.schema_extends import CHANGES
 from nbxrt.catalogue.schema_parts import PLATFORMS, VERSION
 
 if TYPE_CHECKING:
@@ -98,6 +99,18 @@ def _turned_off(error: Error, _types: list[str]) -> Diagnostic | None:
     return error.diagnostic("required-key", f"{quoted(path_text(error.path))} is required, and cannot be taken out")
 
 
+def _misspelt_change(error: Error, types: list[str]) -> Diagnostic | None:
+    """A mapping where a list stands, in a file that may also change the list of the one that it extends."""
+    is_list = error.path[-1:] in (("names",), ("search",), ("platforms",), ("visibility",)) and types == ["array"]
+    if not is_list or not isinstance(error.instance, dict) or "extends" not in error.document.data:
+        return None
+    keys = [str(key) for key in error.instance]
+    hint = next(filter(None, (did_you_mean(key, CHANGES) for key in keys)), "")
+    label = f"known here: {listed(CHANGES)}"
+    message = f"a change to a list has none of {listed(keys)}" if keys else "a change to a list changes something"
+    return error.diagnostic("unknown-key", message, label=label, hint=hint)
+
+
 def _bare_symbol(error: Error, types: list[str]) -> Diagnostic | None:
     """A symbol alone, for an operation to which the contract gives no usual order."""
     is_operation = error.path[:1] == ("operations",) and len(error.path) > 1 and "object" in types
@@ -166,6 +179,7 @@ def _quote_it(error: Error) -> str:
 _COMMON: tuple[Callable[[Error, list[str]], Diagnostic | None], ...] = (
     empty_library_name,
     _turned_off,
+    _misspelt_change,
     _bare_symbol,
     _version_float,
     _odd_number,
