@@ -119,6 +119,13 @@ def _unusable_device(found: Report, _known: Descriptions) -> Iterator[str]:
                 yield f"Device {device['index']} of `{backend['name']}` cannot be used: {device['reason']}."
 
 
+def _differing_messages(found: Report, _known: Descriptions) -> Iterator[str]:
+    for backend in _gpus(found):
+        differences = backend["messages"]["differences"]
+        if differences:
+            yield f"Report that the file of `{backend['name']}` does not fit this system: {differences[0]}."
+
+
 def _management_trouble(found: Report, _known: Descriptions) -> Iterator[str]:
     for backend in _gpus(found):
         for library in backend["libraries"]:
@@ -153,6 +160,7 @@ _RULES: tuple[Callable[[Report, Descriptions], Iterator[str]], ...] = (
     _hidden,
     _card_without_device,
     _unusable_device,
+    _differing_messages,
     _management_trouble,
     _contradictions,
     _broken_library,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt import childprocess, detection, management, runtime
 from nbxrt.binding.layout import as_tuple
 from nbxrt.cli import devices
+from nbxrt.cli.doctor import messages
 from nbxrt.errors import LibraryNotFoundError, NbxrtError
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def _ask(write: Write, report: detection.BackendReport) -> None:
     opened = runtime.opened(report.name)
     write({"stage": "libraries", "backend": report.name})
     write({"backend": report.name, "libraries": _libraries(opened)})
+    if opened.description["messages"]:
+        write({"stage": "messages", "backend": report.name})
+        write({"backend": report.name, "messages": _messages(opened)})
     if report.device == "no":
         return
     write({"stage": "devices", "backend": report.name})
@@ -86,6 +90,7 @@ def _report(report: detection.BackendReport) -> dict[str, Any]:
         else {"reference": error.reference, "message": error.message, "hint": error.hint},
         "candidates": [_candidate(candidate) for candidate in report.candidates],
         "libraries": [],
+        "messages": {"compared": 0, "differences": []},
         "devices": [],
         "devices_reason": "",
         "devices_hint": "",
@@ -124,6 +129,13 @@ def _library(opened: runtime.Runtime, role: str) -> dict[str, Any]:
         if role == "management":
             facts |= _trouble(library)
     return {**facts, "candidates": [] if same_as else [_candidate(candidate) for candidate in candidates]}
+
+
+def _messages(opened: runtime.Runtime) -> dict[str, Any]:
+    try:
+        return messages.compared(opened)
+    except LibraryNotFoundError as error:
+        return {"compared": 0, "differences": [error.summary]}
 
 
 def _trouble(library: Library) -> dict[str, str]:

@@ -83,6 +83,7 @@ def _blank(name: str, known: Mapping[str, Mapping[str, Any]], here: Machine) -> 
         "error": None,
         "candidates": [],
         "libraries": [],
+        "messages": {"compared": 0, "differences": []},
         "devices": [],
         "devices_reason": "",
         "devices_hint": "",

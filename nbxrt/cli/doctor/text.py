@@ -52,6 +52,7 @@ def _backends(writer: Writer, found: Mapping[str, Any]) -> None:
         for device in backend["devices"]:
             _device(writer, device)
         _libraries(writer, backend)
+        _messages(writer, backend["messages"])
     writer.line()
     opens = found["opens"]
     writer.row("opens", f"nbxrt.open() opens {opens['name']}" if opens["name"] else opens["reason"] or "not known")
@@ -88,6 +89,14 @@ def _libraries(writer: Writer, backend: Mapping[str, Any]) -> None:
             writer.row("says", library["trouble"])
         for candidate in library["candidates"]:
             _candidate(writer, candidate)
+
+
+def _messages(writer: Writer, found: Mapping[str, Any]) -> None:
+    if found["compared"]:
+        differing = len(found["differences"]) or "none"
+        writer.row("messages", f"{found['compared']} compared with this system's classes, {differing} differ")
+    for difference in found["differences"]:
+        writer.row("differs", difference, style="bold red", word="differs")
 
 
 def _said_of(library: Mapping[str, Any]) -> str:

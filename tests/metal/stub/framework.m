@@ -419,7 +419,7 @@ static void vector_add(const struct bound *slots, size_t threads)
 }
 
 static const struct { const char *name; int slots; void (*run)(const struct bound *, size_t); } KERNELS[] = {
-    {"vector_add", 4, vector_add},
+    {"add", 4, vector_add},
 };
 
 @interface StubFunction : NSObject {
