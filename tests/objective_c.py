@@ -110,6 +110,11 @@ class Stub:
         """Command buffers that were committed so far."""
         return int(self._metal.stub_committed())
 
+    @property
+    def encoders(self) -> int:
+        """Encoders that were made so far."""
+        return int(self._metal.stub_encoders())
+
     def environment(self) -> dict[str, str]:
         """What makes the `metal` backend open the stand-in."""
         return {"NBXRT_METAL_RUNTIME": str(self.framework), "NBXRT_METAL_DRIVER": str(self.runtime)}

@@ -19,14 +19,16 @@ GAP = 4096
 class Block:
     """Memory in the table: its address and size, the object that it stands for, the state of its device, its kind."""
 
-    __slots__ = ("address", "memory", "nbytes", "state", "target")
+    __slots__ = ("address", "memory", "nbytes", "offset", "state", "target")
 
-    def __init__(self, address: int, nbytes: int, target: int, state: "Any", memory: str) -> None:
+    def __init__(self, address: int, nbytes: int, target: int, state: "Any", memory: str, offset: int = 0) -> None:
         self.address = address
         self.nbytes = nbytes
         self.target = target
         self.state = state
         self.memory = memory
+        #: Where the memory begins in the object.
+        self.offset = offset
 
 
 class Addresses:
@@ -38,12 +40,12 @@ class Addresses:
         self._starts: list[int] = []
         self._next = FIRST_MINTED
 
-    def add(self, address: int, nbytes: int, target: int, state: "Any", memory: str) -> None:
+    def add(self, address: int, nbytes: int, target: int, state: "Any", memory: str, offset: int = 0) -> None:
         """Put memory into the table; what was at the same address before was freed behind our back."""
         with self._lock:
             if address not in self._blocks:
                 insort(self._starts, address)
-            self._blocks[address] = Block(address, nbytes, target, state, memory)
+            self._blocks[address] = Block(address, nbytes, target, state, memory, offset)
 
     def mint(self, nbytes: int, target: int, state: "Any", memory: str) -> int:
         """A new address for an object that has none, a multiple of 4096."""

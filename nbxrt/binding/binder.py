@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.binding.machine import Machine
+    from nbxrt.binding.objc import Messages
 
 
 class Binder:
@@ -142,6 +143,42 @@ class Binder:
             return self.state()
 
         return which
+
+    # messages
+
+    @property
+    def messages(self) -> "Messages":
+        """What sends messages of Objective-C; the library whose classes they are for is loaded then."""
+        self.library("runtime")
+        return self.library("driver").messages
+
+    def named_class(self, name: str, operation: str) -> int:
+        """The class of that name. Raises: SymbolNotFoundError."""
+        found = self.messages.named_class(name)
+        if not found:
+            said = f"`{operation}` is not available: this process has no class `{name}`"
+            raise errors.SymbolNotFoundError(said, operation=operation, symbols=(name,))
+        return found
+
+    def does_not_answer(self, operation: str, selector: str) -> errors.CapabilityError:
+        """The error for a message that objects of this system do not answer."""
+        said = (
+            f"`{operation}` is not offered by {self.description['title']} of this system: nothing answers `{selector}`"
+        )
+        return errors.CapabilityError(said, operation=operation)
+
+    def nil_failure(self, operation: str, selector: str, kind: str) -> "Callable[..., errors.DeviceError]":
+        """What makes the error of a message that gave no object, with everything it needs bound now."""
+        library = self.library("runtime")
+        codes = library.codes(kind) or (0,)
+        words = self.optional_part("error_objects", "words") if selector.endswith("error:") else None
+
+        def fail(given: "Mapping[str, Any]", error: int = 0) -> errors.DeviceError:
+            said = words(None, error).decode(errors="replace") if words is not None and error else ""
+            device = self.current_device() if self.available("get_device") else -1
+            return library.failure(codes[0], operation, selector, given, device, kind=kind, words=said)
+
+        return fail
 
     # devices that are listed, and what is kept of them
 

@@ -267,10 +267,12 @@ class Library:
         notes: "Sequence[str]" = (),
         hint: str = "",
         kind: str = "",
+        words: str = "",
     ) -> errors.DeviceError:
         """The error that a status means, its facts filled in; the thread's stored error is cleared.
 
-        `kind` is given where the caller knows better what the code means here.
+        `kind` is given where the caller knows better what the code means here, and `words` where the failure has some
+        of its own.
         """
         kind = kind or self.kind(code)
         _wider, sticky, raises, says = self._contract["errors"].get(kind, (None, False, None, ""))
@@ -279,8 +281,9 @@ class Library:
         if not sticky:
             self.clear()
         given = ", ".join(f"{key}={_short(value)}" for key, value in (arguments or {}).items())
-        meaning = explanation or text
-        said = f"`{operation}` failed: {name or 'status'} ({code})" + (f": {meaning}" if meaning else "")
+        meaning = words or explanation or text or ("" if code else says)
+        status = f": {name or 'status'} ({code})" if code else ""
+        said = f"`{operation}` failed{status}" + (f": {meaning}" if meaning else "")
         where = f"`{symbol}({given})` of {self.path}" + (f", device {device}" if device >= 0 else "")
         if raises == "DriverError":
             from nbxrt.binding import copies  # only when something is wrong with the driver already

@@ -5,7 +5,8 @@ vendor with messages shares; which messages there are is in the vendor's file.
 """
 
 import ctypes
-import threading
+
+from nbxrt import locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Messages:
     def __init__(self, handle: ctypes.CDLL, processor: str) -> None:
         self._handle = handle
         self._processor = processor
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
         self._selectors: dict[str, int] = {}
         self._functions: dict[Signature, Any] = {}
         pointer, text = ctypes.c_void_p, ctypes.c_char_p

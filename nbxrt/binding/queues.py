@@ -6,7 +6,7 @@ What is done to a queue or a mark is steps of the backend's file (`policies`); h
 import threading
 from collections import deque
 
-from nbxrt import errors
+from nbxrt import errors, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Stream:
     """A queue, the state of its device, and the work in flight, oldest first. `failed` is the status of lost work."""
 
-    __slots__ = ("_policy", "failed", "in_flight", "queue", "state")
+    __slots__ = ("_policy", "counter", "draining", "failed", "in_flight", "lock", "queue", "state")
 
     def __init__(self, policy: "Queues", queue: int, state: "State") -> None:
         self._policy = policy
@@ -28,6 +28,12 @@ class Stream:
         self.state = state
         self.in_flight: deque[int] = deque()
         self.failed = 0
+        #: Held while work is waited for and taken out: work that a thread waits for is not released by another.
+        self.draining = locks.RLock()
+        #: Held while work is asked or released: work that is asked how far it is, is there.
+        self.lock = locks.Lock()
+        #: What marks of this stream count by, where they do (`counters`).
+        self.counter: Any = None
 
     def failure(self) -> errors.DeviceError:
         """The error of work that failed after the call that gave it; told once, by the next call on the stream."""
@@ -54,12 +60,11 @@ class Queues:
         self._defaults: dict[State, Stream] = {}
         #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
         self.guard = threading.RLock()
-        self._create, self._destroy, self._wait = (
-            binder.part("queues", part) for part in ("create", "destroy", "wait")
-        )
+        self._create, self._destroy = (binder.part("queues", part) for part in ("create", "destroy"))
         #: The parts that a file may leave out; None where it does.
-        self._status, self._finish, self._release, self._idle, self._error = (
-            binder.optional_part("queues", part) for part in ("status", "finish", "release", "idle", "error")
+        self._wait, self._status, self._finish, self._release, self._idle, self._error, self._keep = (
+            binder.optional_part("queues", part)
+            for part in ("wait", "status", "finish", "release", "idle", "error", "keep")
         )
 
     # operations
@@ -83,9 +88,7 @@ class Queues:
         self.drain(self.find(stream))
 
     def sync(self) -> None:
-        with self.guard:
-            for record in self._records_of(self._binder.state()):
-                self.drain(record)
+        self.drain_all(self._binder.state())
 
     def stream_query(self, stream: int) -> bool:
         record = self.find(stream)
@@ -93,13 +96,13 @@ class Queues:
             raise record.failure()
         if self._idle is not None:
             return self._is_done(self._idle(record.state, record.queue), "stream_query")
-        try:
-            last = record.in_flight[-1]
-        except IndexError:
-            return True
         if self._status is None:
             raise self._binder.lacks_part("queues", "status")
-        return self._is_done(self._status(record.state, last), "stream_query")
+        with (
+            record.lock
+        ):  # of threads that give work at the same time, the last to note it need not be the last to give
+            statuses = [self._status(record.state, work) for work in list(record.in_flight)]
+        return all(self._is_done(status, "stream_query") for status in statuses)
 
     # for other policies and for steps
 
@@ -131,6 +134,8 @@ class Queues:
                 if self._defaults.get(record.state) is record:
                     del self._defaults[record.state]
                 self._destroy(record.state, record.queue)
+            if record.counter is not None:
+                record.counter.give_up()
 
     def of(self, state: "State") -> "list[int]":
         """The queues of a device, that of its default stream among them where it was used."""
@@ -138,16 +143,32 @@ class Queues:
 
     def retire(self, record: Stream) -> None:
         """Keep less work of a stream: the oldest is waited for where the file says how, and its handle given up."""
-        while len(record.in_flight) > self.window:
-            try:
-                work = record.in_flight.popleft()
-            except IndexError:  # another thread was faster
-                return
-            if self._finish is not None:
-                self._finish(record.state, work)
-                record.failed = record.failed or self._failed(record, work)
+        with record.draining:
+            while len(record.in_flight) > self.window:
+                if self._finish is not None:
+                    self._finish(record.state, record.in_flight[0])
+                self._take_out(record, record.in_flight[0], judged=self._finish is not None)
+
+    def _take_out(self, record: Stream, work: int, *, judged: bool) -> None:
+        """Give work up that was waited for, and note that it failed; the stream is being drained."""
+        if judged:
+            record.failed = record.failed or self._failed(record, work)
+        with record.lock:
+            record.in_flight.remove(work)
             if self._release is not None:
                 self._release(record.state, work)
+
+    def pend(self, record: Stream, work: int) -> None:
+        """Leave work in flight on a stream, which is then the owner of its handle."""
+        record.in_flight.append(work)
+        if len(record.in_flight) > self.window:
+            self.retire(record)
+
+    def keep(self, state: "State", work: int) -> None:
+        """One owner more of the handle of work."""
+        if self._keep is None:
+            raise self._binder.lacks_part("queues", "keep")
+        self._keep(state, work)
 
     def failure(self, code: int, operation: str) -> errors.DeviceError:
         """The error of work that failed with a status."""
@@ -160,18 +181,22 @@ class Queues:
 
     def drain(self, record: Stream) -> None:
         """Wait until the stream has finished; its work is given up, and what failed is raised."""
-        pending = list(record.in_flight)
-        self._wait(record.state, record.queue)
-        for work in pending:
-            try:
-                record.in_flight.remove(work)
-            except ValueError:  # another thread has given it up
-                continue
-            record.failed = record.failed or self._failed(record, work)
-            if self._release is not None:
-                self._release(record.state, work)
+        with record.draining:
+            pending = list(record.in_flight)
+            if self._wait is not None:
+                self._wait(record.state, record.queue)
+            for work in pending:
+                if self._wait is None and self._finish is not None:
+                    self._finish(record.state, work)
+                self._take_out(record, work, judged=True)
         if record.failed:
             raise record.failure()
+
+    def drain_all(self, state: "State") -> None:
+        """Wait until every stream of a device has finished. Raises: DeviceError of work that failed."""
+        with self.guard:
+            for record in self._records_of(state):
+                self.drain(record)
 
     def _failed(self, record: Stream, work: int) -> int:
         """The code of work that has failed, or 0."""
@@ -203,13 +228,14 @@ class Mark:
         with self._lock:
             self._users += 1
 
-    def give_up(self) -> None:
-        """One user less; the last one releases the mark."""
+    def give_up(self) -> bool:
+        """One user less; the last one releases the mark. Whether it was the last."""
         with self._lock:
             self._users -= 1
             last = not self._users
         if last:
             self._release(self.state, self.handle)
+        return last
 
 
 class Event:
@@ -240,20 +266,23 @@ class Event:
 class Marks:
     """Events that are handles of the vendor's, one for each time that an event is recorded."""
 
+    #: The policy's name, by which the file gives its parts.
+    name = "marks"
+
     def __init__(self, binder: "Binder") -> None:
         from nbxrt.binding.policies import Handles  # which knows this module
 
-        values = binder.values("marks")
+        values = binder.values(self.name)
         self._binder = binder
         self._events = Handles("event")
         self._queues: Queues = binder.policy("queues")
         self._complete: int = values.get("complete", 0)
         self._busy = frozenset(values.get("busy", ()))
         self._tick: int = values.get("tick", 1)
-        self._record, self._status, self._wait, self._release = (
-            binder.part("marks", part) for part in ("record", "status", "wait", "release")
+        self._record, self._status, self._wait, self.release = (
+            binder.part(self.name, part) for part in ("record", "status", "wait", "release")
         )
-        self._pass, self._time = (binder.optional_part("marks", part) for part in ("pass", "time"))
+        self._pass, self._time = (binder.optional_part(self.name, part) for part in ("pass", "time"))
 
     def event_create(self) -> int:
         self._binder.state()  # an event needs a device, though it is made when it is recorded
@@ -272,7 +301,7 @@ class Marks:
         target: Event = self._events.get(event)
         record = self._queues.find(stream)
         handle = self._record(record.state, record.queue)
-        target.replace(Mark(self._release, record.state, handle))
+        target.replace(Mark(self.release, record.state, handle))
 
     def event_sync(self, event: int) -> None:
         mark = self._events.get(event).using()
@@ -287,12 +316,16 @@ class Marks:
         if mark is None:
             return True
         try:
-            status: int = self._status(mark.state, mark.handle)
+            return self._is_passed(mark, "event_query")
         finally:
             mark.give_up()
+
+    def _is_passed(self, mark: Mark, operation: str) -> bool:
+        """Whether a mark was passed. Raises: DeviceError where the work before it failed."""
+        status: int = self._status(mark.state, mark.handle)
         if status == self._complete or status in self._busy:
             return status == self._complete
-        raise self._queues.failure(status, "event_query")
+        raise self._queues.failure(status, operation)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         record = self._queues.find(stream)
@@ -319,7 +352,7 @@ class Marks:
         if mark is None:
             raise errors.ArgumentValueError(f"`{name}` was never recorded")
         if self._time is None:
-            raise self._binder.lacks_part("marks", "time")
+            raise self._binder.lacks_part(self.name, "time")
         try:
             ticks: int = self._time(mark.state, mark.handle)
         finally:

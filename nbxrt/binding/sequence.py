@@ -49,11 +49,18 @@ class Script:
         source.names = self.names
         self.owners: dict[str, str] = {}
         self.ignoring = False
+        self.sends = False
         self.numbers = 0
+        self._guards: set[tuple[str, str]] = set()
         self._fetched: dict[str, list[str]] = {}
         self._unwritten: list[str] = []
         self._depth = 0
         self._own_stream = own_stream
+
+    @property
+    def operation(self) -> str:
+        """What is under construction, as errors name it."""
+        return self.source.operation
 
     # names
 
@@ -135,9 +142,11 @@ class Script:
         """The code of steps, each with what undoes or follows it around the rest."""
         if not steps:
             return end()
-        verb, payload, undo, always = steps[0]
+        verb, payload, _undo, always = steps[0]
         own = VERBS[verb](self, *payload)
-        undoing, following = self._aside(undo), self._aside(always)
+        following = self._aside(always)
+        undoing, guards = self._undoing(steps[0], steps[1:])
+        own += guards
         if not self._depth:
             own, self._unwritten = [*self._unwritten, *own], []
         rest = self.lines(steps[1:], end)
@@ -146,6 +155,48 @@ class Script:
         if following:
             rest = ["try:", *_deeper(rest), "finally:", *_deeper(following)]
         return own + rest
+
+    def _undoing(self, step: "Step", rest: "Sequence[Step]") -> "tuple[list[str], list[str]]":
+        """What undoes a step, and the lines after it that say that it is still to be undone.
+
+        An object that is ours is given up too, unless something follows it in any case.
+        """
+        verb, payload, undo, always = step
+        undoing = self._aside(undo)
+        guards: list[str] = []
+        if verb != "send" or not payload[4]:
+            return undoing, guards
+        name, is_ours = payload[4][0], payload[7] or payload[8]
+        given_up = [f"{self.messages('release')}({self.value(name)})"] if is_ours and not always else []
+        found = []
+        for what, lines, is_settled in (("undo", undoing, _settles), ("own", given_up, _takes_over)):
+            if lines and any(is_settled(each, name) for each in rest):
+                self._guards.add((what, name))
+                guards.append(f"_{what}_{name} = True")
+                found += [f"if _{what}_{name}:", *_deeper(lines)]
+            else:
+                found += lines
+        return found, guards
+
+    def settling(self, what: str, name: "str | None") -> "list[str]":
+        """The line that says that a name needs no more to be undone; before what settles it is called.
+
+        Nothing that an interrupt could break into stands between the two.
+        """
+        return [f"_{what}_{name} = False"] if (what, name) in self._guards else []
+
+    def messages(self, name: str) -> str:
+        """The expression of a function of the runtime that carries messages: `retain`, `release`, `push`, `pop`."""
+        self.sends = True
+        self.source.globals[f"_{name}"] = getattr(self.source.binder.messages, name)
+        return f"_{name}"
+
+    def pooled(self, body: "list[str]") -> "list[str]":
+        """The code in an autorelease pool, where it sends messages: what they give for a while goes with it."""
+        if not self.sends:
+            return body
+        push, pop = self.messages("push"), self.messages("pop")
+        return [f"_pool = {push}()", "try:", *_deeper(body), "finally:", f"    {pop}(_pool)"]
 
     def _aside(self, steps: "Sequence[Step]") -> "list[str]":
         """Steps whose own failure is not asked for: the error that they clean up after is the one to be seen."""
@@ -174,6 +225,16 @@ class Script:
         return [*lines, f"return {', '.join(values)}"] if values else lines
 
 
+def _settles(step: "Step", name: str) -> bool:
+    """Whether a step says that what a name stands for needs no more to be undone."""
+    return bool(step[0] == "send" and step[1][10] == name)
+
+
+def _takes_over(step: "Step", name: str) -> bool:
+    """Whether a step hands an object over to what keeps it."""
+    return bool(step[0] == "pend" and step[1][0] == name)
+
+
 def _deeper(lines: "Iterable[str]") -> "list[str]":
     return [f"    {line}" for line in lines]
 
@@ -194,6 +255,13 @@ def _call(
     for name, expression in source.results.items():
         lines.append(f"{script.bind(name)} = {expression}")
     return lines
+
+
+def _send(script: Script, *payload: "Any") -> "list[str]":
+    from nbxrt.binding import sending  # only where a backend sends messages
+
+    script.sends = True
+    return sending.send(script, *payload)
 
 
 def _function(
@@ -287,7 +355,7 @@ def _locate(script: Script, address: str, target: str, offset: str) -> "list[str
     return [
         f"_block = {find}({where}, {script.source.operation!r})",
         f"{script.bind(target)} = _block.target",
-        f"{script.bind(offset)} = {where} - _block.address",
+        f"{script.bind(offset)} = {where} - _block.address + _block.offset",
     ]
 
 
@@ -295,6 +363,7 @@ def _pend(script: Script, work: str) -> "list[str]":
     queues = script.source.binder.policy("queues")
     stream, retire = script.stream(), script.share("retire", queues.retire)
     return [
+        *script.settling("own", work),
         f"{stream}.in_flight.append({script.value(work)})",
         f"if len({stream}.in_flight) > {queues.window}: {retire}({stream})",
     ]
@@ -340,6 +409,7 @@ def _retire(script: Script, handle: str, target: "str | None", ends: bool) -> "l
 #: The verbs of catalogue/verbs.py: a function that takes the script and the step's payload gives the lines.
 VERBS: "dict[str, Callable[..., list[str]]]" = {
     "call": _call,
+    "send": _send,
     "track": _track,
     "untrack": _untrack,
     "locate": _locate,
@@ -365,7 +435,7 @@ def operation_function(binder: "Binder", operation: str, variant: "tuple[Any, ..
     if "queues" in binder.description["policies"]:
         script.names.pop("stream", None)  # what goes into the call is the queue behind the handle
     body = script.lines(steps, lambda: script.answer(made))
-    lines = [f"def {operation}({parameters}):", *checks, *slot(source), *body]
+    lines = [f"def {operation}({parameters}):", *checks, *slot(source), *script.pooled(body)]
     return compiled(source, lines)
 
 
@@ -393,7 +463,7 @@ def part_function(
     script.is_given("stream" in takes)
     body = script.lines(steps, lambda: script.answer(made))
     named = [STREAM if taken == "stream" else taken for taken in takes]
-    lines = [f"def {function}({', '.join((STATE, *named))}):", *slot(source), *body]
+    lines = [f"def {function}({', '.join((STATE, *named))}):", *slot(source), *script.pooled(body)]
     return compiled(source, lines)
 
 

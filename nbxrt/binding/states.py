@@ -34,6 +34,11 @@ class State:
             raise AttributeError(name)
         return self._devices.make(self, name)
 
+    @property
+    def level(self) -> str:
+        """The level that this is of: its handle has that name."""
+        return self._level
+
     def at(self, level: str) -> "State":
         """This state, or the one above it that is of the level."""
         state = self
@@ -98,6 +103,7 @@ class Devices:
             states = [State(self, "", None)]
             for level in self._spec["levels"]:
                 states = [below for state in states for below in self._below(state, level)]
+            states = self._with_default(states)
         except errors.DeviceError as error:
             families = self._binder.contract["errors"]
             if "no_device" not in (error.kind, families.get(error.kind, (None,))[0]):
@@ -126,13 +132,36 @@ class Devices:
                 raise
             self.why = error
             return []
-        states = []
-        for handle in handles:
-            state = State(self, name, above)
-            state.__dict__ |= {key: value for key, value in vars(above).items() if key in self._handles()}
-            state.__dict__[name] = handle
-            states.append(state)
-        return states
+        return [self._new(above, name, handle) for handle in handles]
+
+    def _new(self, above: State, level: str, handle: int) -> State:
+        state = State(self, level, above)
+        state.__dict__ |= {key: value for key, value in vars(above).items() if key in self._handles()}
+        state.__dict__[level] = handle
+        return state
+
+    def _with_default(self, states: "list[State]") -> "list[State]":
+        """The devices with the default one first, be it among them or not: some systems list one and not the other."""
+        if self._spec["default"] is None:
+            return states
+        level, default, identity = self._spec["default"]
+        root = State(self, "", None)
+        handle = sequence.part_function(self._binder, "devices.default", default, (), (level,))(root)
+        if not handle:
+            return states
+        asked = sequence.part_function(self._binder, "devices.identity", identity, (level,), ("identity",))
+        number = asked(root, handle)
+        found = next((state for state in states if asked(state, vars(state)[level]) == number), None)
+        if found is None:
+            return [self._new(root, level, handle), *states]
+        self._give_up(root, level, handle)
+        return [found, *(state for state in states if state is not found)]
+
+    def _give_up(self, state: State, level: str, handle: int) -> None:
+        """Give up a handle of a device, where the file says how."""
+        spec = next(each for each in self._spec["levels"] if each[1] == level)
+        if spec[0] == "ask" and spec[2]["release"]:
+            sequence.part_function(self._binder, f"release.{level}", spec[2]["release"], (level,), ())(state, handle)
 
     def _handles(self) -> "list[str]":
         return [level[1] for level in self._spec["levels"]]
@@ -208,6 +237,8 @@ class Devices:
                     self._release(name, keeper)
                 except errors.NbxrtError:
                     continue
+            for state in self._listed:
+                self._give_up(state, state.level, vars(state)[state.level])
             self._listed = []
 
     def _release(self, name: str, keeper: State) -> None:
@@ -322,12 +353,22 @@ def _filled(binder: "Binder", above: State, level: "tuple[Any, ...]") -> "list[i
 
 def _asked(binder: "Binder", above: State, level: "tuple[Any, ...]") -> "list[int]":
     """The handles of a level: counted by steps, and given one by one by steps."""
-    _form, name, count, at = level
+    _form, name, steps = level
     known = [key for key in vars(above) if key in above._devices._handles()]  # noqa: SLF001
-    number = sequence.part_function(binder, f"count.{name}", count, known, ("count",))
-    one = sequence.part_function(binder, f"at.{name}", at, ("index", *known), (name,))
     values = [vars(above)[key] for key in known]
-    return [one(above, index, *values) for index in range(number(above, *values))]
+    if steps["listing"]:
+        values = [
+            *values,
+            sequence.part_function(binder, f"list.{name}", steps["listing"], known, ("list",))(above, *values),
+        ]
+        known = [*known, "list"]
+    try:
+        number = sequence.part_function(binder, f"count.{name}", steps["count"], known, ("count",))
+        one = sequence.part_function(binder, f"at.{name}", steps["at"], ("index", *known), (name,))
+        return [one(above, index, *values) for index in range(number(above, *values))]
+    finally:
+        if steps["listed"]:
+            sequence.part_function(binder, f"listed.{name}", steps["listed"], known, ())(above, *values)
 
 
 _LISTS: "dict[str, Callable[[Binder, State, tuple[Any, ...]], list[int]]]" = {"fill": _filled, "ask": _asked}

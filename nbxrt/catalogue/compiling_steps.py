@@ -3,6 +3,8 @@
 A step is (verb, payload, undo, finally); undo and finally are steps. The payloads:
 
     call     (symbols, role, arguments, returns)        locate   (address, object, offset)
+    send     (selector, receiver or None, class or None, arguments, names, signature, optional, owned, kept, nil,
+              what needs no more to be undone or None)
     track    (address, nbytes, object or None, memory, new address or None, alignment or 0)
     untrack  (address, owner or None, object or None)
     pend     (work,)                                    each     (set, device, member, steps)
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbxrt.catalogue import encodings
 from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.resolving import Resolver
 from nbxrt.catalogue.verbs import VERBS, Bind
@@ -24,8 +27,8 @@ from nbxrt.catalogue.verbs import VERBS, Bind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nbxrt.catalogue.model import Backend, Role, Variant
-    from nbxrt.catalogue.model_steps import Step
+    from nbxrt.catalogue.model import Backend, Message, Role, Variant
+    from nbxrt.catalogue.model_steps import Level, Step
 
     Plain = tuple[Any, ...]
 
@@ -46,6 +49,10 @@ class Scope:
         self.backend = backend
         self.roles = roles
         self.contract = contract
+
+    def message(self, selector: str) -> Message:
+        """The message of a selector."""
+        return next(methods[selector] for methods in self.backend.messages.values() if selector in methods)
 
     def operation(self, variant: Variant, entry: dict[str, Any]) -> Plain:
         """A variant of an operation that is steps."""
@@ -122,9 +129,50 @@ def _each(context: Context, step: Step) -> Plain:
     return (written["each"], written.get("of", "state"), written["as"], context.steps(steps(written["steps"])))
 
 
+def _send(context: Context, step: Step) -> Plain:
+    written = step.written
+    message = context.scope.message(written["send"])
+    signature = encodings.parse(message.encoding)
+    given = written.get("as", [])
+    return (
+        written["send"],
+        written.get("to"),
+        written.get("class"),
+        tuple(map(_sent, written.get("args", ()))),
+        (given,) if isinstance(given, str) else tuple(given),
+        signature,
+        message.optional,
+        encodings.gives_ownership(written["send"], signature[0]),
+        written.get("keep", False),
+        written.get("nil", "unknown"),
+        written.get("settles"),
+    )
+
+
+def _sent(argument: Any) -> Plain:
+    """An argument of a message; its C type follows from the encoding."""
+    if argument is None:
+        return ("null",)
+    if isinstance(argument, str):
+        return ("param", argument)
+    head = next(iter(key for key in (*_SENT, *argument) if key in argument))
+    return _SENT[head](argument) if head in _SENT else ("const", argument[head])
+
+
+_SENT: dict[str, Callable[[Mapping[str, Any]], Plain]] = {
+    "out": lambda argument: ("out", argument["out"], argument["type"]),
+    "error": lambda _argument: ("error",),
+    "length": lambda argument: ("length", argument["length"]),
+    "axes": lambda argument: ("axes", argument["axes"]),
+    "fields": lambda argument: ("fields", tuple(argument["fields"])),
+    "rounded": lambda argument: ("rounded", argument["rounded"], argument["to"]),
+}
+
+
 #: What each verb becomes.
 _PAYLOADS: dict[str, Callable[[Context, Step], Plain]] = {
     "call": lambda context, step: context.call(step.written),
+    "send": _send,
     "track": lambda _context, step: (
         step.written["track"],
         step.written["nbytes"],
@@ -184,16 +232,31 @@ def devices(scope: Scope) -> dict[str, Any] | None:
     for level in written.levels:
         context = Context(scope, Names(names), {"count": "size"}, "runtime")
         if level.count:
-            count, at = context.steps(level.count), Context(scope, Names(names, index="size"), {}, "runtime")
-            levels.append(("ask", level.name, count, at.steps(level.at)))
+            levels.append(("ask", level.name, _asked(scope, names, level)))
         else:
             levels.append(("fill", level.name, context.call(level.written)))
         names[level.name] = "pointer"
+    last = written.levels[-1].name
+    default, identity = (Context(scope, Names(names), {}, "runtime") for _each in range(2))
     return {
         "levels": tuple(levels),
+        "default": (last, default.steps(written.default), identity.steps(written.identity))
+        if written.default
+        else None,
         "gpu": _probe(scope, names, written.gpu),
         "models": {name: _probe(scope, names, each) for name, each in written.models.items()},
         "functions": _functions(scope, names, written.functions),
+    }
+
+
+def _asked(scope: Scope, names: Names, level: Level) -> dict[str, Plain]:
+    """The steps of a level that is asked for its handles, by key."""
+    known = Names(names, list="pointer") if level.listing else Names(names)
+    contexts = {"listing": names, "count": known, "at": Names(known, index="size"), "listed": known,
+                "release": Names(names, **{level.name: "pointer"})}  # fmt: skip
+    return {
+        key: Context(scope, Names(bound), {"count": "size"}, "runtime").steps(getattr(level, key))
+        for key, bound in contexts.items()
     }
 
 

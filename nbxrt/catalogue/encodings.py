@@ -61,7 +61,7 @@ def parse_method(text: str) -> Signature:
 
 
 def same(one: Signature, other: Signature) -> bool:
-    """Whether two signatures are one to a caller: how compilers write a BOOL differs by machine."""
+    """Whether two signatures are one to a caller: how compilers write a BOOL, and a block, differs."""
     return bool(_plain(one) == _plain(other))
 
 
@@ -82,7 +82,7 @@ def gives_ownership(selector: str, returns: Type) -> bool:
 def _plain(value: Type) -> Type:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
-    return "byte" if value in ("bool", "int8", "uint8") else value
+    return {"bool": "byte", "int8": "byte", "uint8": "byte", "block": "object"}.get(value, value)
 
 
 class _Reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue import encodings
-from nbxrt.catalogue.diagnostics import quoted
+from nbxrt.catalogue.diagnostics import did_you_mean, quoted
 from nbxrt.catalogue.encodings import EncodingError
 
 if TYPE_CHECKING:
@@ -59,11 +59,116 @@ def check_abi(subject: Subject) -> Iterator[Diagnostic]:
     """Only Objective-C has messages, and it has a runtime library that carries them."""
     if not subject.mapping("messages"):
         return
-    if subject.value("abi") == "c":
+    if subject.value("abi") != "objc":
         hint = "say `abi: objc`, or drop the messages"
         yield subject.diagnostic(
             ("messages",), "unused-message", "a file of C functions sends no messages", at="key", hint=hint
         )
 
 
-CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (check_encodings, check_abi)
+def _sends(subject: Subject) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Path and step of every sound `send`."""
+    for section in ("operations", "state", "policies", "devices"):
+        for path, step in _below((section,), subject.mapping(section)):
+            if path not in subject.broken:
+                yield path, step
+
+
+def _below(path: Path, node: Any) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    if isinstance(node, dict):
+        if isinstance(node.get("send"), str):
+            yield path, node
+        for key, value in node.items():
+            if key != "args":
+                yield from _below((*path, key), value)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _below((*path, index), value)
+
+
+def check_sends(subject: Subject) -> Iterator[Diagnostic]:
+    """Every message that is sent is described, and sent as it is described."""
+    known = _signatures(subject)
+    for path, step in _sends(subject):
+        selector = step["send"]
+        if selector not in known:
+            if not any(each[0] == "messages" for each in subject.broken if each):
+                message = f"{quoted(selector)} is not among the file's `messages`"
+                hint = did_you_mean(selector, known)
+                yield subject.diagnostic((*path, "send"), "unknown-message", message, hint=hint)
+        elif known[selector] is not None:
+            yield from _misfits(subject, path, step, known[selector])
+
+
+def _given(number: int) -> str:
+    return "1 is" if number == 1 else f"{number or 'none'} are"
+
+
+def _signatures(subject: Subject) -> dict[str, Any]:
+    """The signature of each selector; None of one whose encoding is a fault by itself."""
+    found: dict[str, Any] = {}
+    for _path, selector, encoding in all_messages(subject):
+        try:
+            signature = encodings.parse(encoding)
+        except EncodingError:
+            found[selector] = None
+            continue
+        fits = len(signature[1]) == encodings.arguments_of(selector)
+        found[selector] = signature if fits else None
+    return found
+
+
+def _misfits(subject: Subject, path: Path, step: Mapping[str, Any], signature: Any) -> Iterator[Diagnostic]:
+    selector, given = step["send"], step.get("args", [])
+    returns, arguments = signature
+    if len(given) != len(arguments):
+        message = f"{quoted(selector)} takes {_arguments(len(arguments))}, and {_given(len(given))} given"
+        yield subject.diagnostic((*path, "send"), "wrong-message", message)
+    if ("to" in step) == ("class" in step):
+        message = f"{quoted(selector)} is sent to an object, `to`, or to a `class`"
+        yield subject.diagnostic((*path, "send"), "wrong-message", message)
+    yield from _wrong_results(subject, path, step, returns)
+    for index, (argument, kind) in enumerate(zip(given, arguments, strict=False)):
+        is_structure = isinstance(argument, dict) and ("fields" in argument or "axes" in argument)
+        number = len(argument.get("fields", "xyz")) if is_structure else 0
+        if is_structure != isinstance(kind, tuple) or (is_structure and number != len(kind)):
+            wanted = f"a structure of {len(kind)} fields" if isinstance(kind, tuple) else "no structure"
+            message = f"{quoted(selector)} takes {wanted} here"
+            yield subject.diagnostic((*path, "args", index), "wrong-message", message)
+
+
+def _wrong_results(subject: Subject, path: Path, step: Mapping[str, Any], returns: Any) -> Iterator[Diagnostic]:
+    selector, given = step["send"], step.get("as", [])
+    names = [given] if isinstance(given, str) else given
+    fields = len(returns) if isinstance(returns, tuple) else int(returns != "void")
+    if names and len(names) != fields:
+        message = f"{quoted(selector)} gives {fields or 'nothing'}, and {len(names)} names are to be bound"
+        yield subject.diagnostic((*path, "as"), "wrong-message", message)
+    for key in ("keep", "nil"):
+        if key in step and (returns != "object" or not names):
+            message = f"`{key}` is about an object that the message gives, and {quoted(selector)} binds none"
+            yield subject.diagnostic((*path, key), "wrong-message", message, at="key")
+    kinds = ("allowed", *subject.contract.errors)
+    if "nil" in step and step["nil"] not in kinds:
+        message = f"nil is `allowed`, or a kind of error, and {quoted(step['nil'])} is none"
+        hint = did_you_mean(step["nil"], kinds)
+        yield subject.diagnostic((*path, "nil"), "wrong-message", message, hint=hint)
+
+
+def check_unused_messages(subject: Subject) -> Iterator[Diagnostic]:
+    """A message that is never sent is a leftover, or its sender is misspelt."""
+    if any(path[:1] in (("operations",), ("messages",), ("policies",), ("devices",)) for path in subject.broken):
+        return
+    sent = {step["send"] for _path, step in _sends(subject)}
+    for path, selector, _encoding in all_messages(subject):
+        if selector not in sent:
+            message = f"no step sends {quoted(selector)}"
+            yield subject.diagnostic(path[:3], "unused-message", message, at="key")
+
+
+CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
+    check_encodings,
+    check_abi,
+    check_sends,
+    check_unused_messages,
+)

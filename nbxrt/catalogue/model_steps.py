@@ -50,6 +50,9 @@ class Level:
     written: Mapping[str, Any]
     count: tuple[Step, ...] = ()
     at: tuple[Step, ...] = ()
+    listing: tuple[Step, ...] = ()
+    listed: tuple[Step, ...] = ()
+    release: tuple[Step, ...] = ()
 
 
 @frozen
@@ -57,6 +60,8 @@ class Devices:
     """How an API without ordinals lists its devices; `gpu`, `models` and `functions` are calls as written."""
 
     levels: tuple[Level, ...]
+    default: tuple[Step, ...] = ()
+    identity: tuple[Step, ...] = ()
     gpu: Mapping[str, Any] = field(factory=dict)
     models: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     functions: Mapping[str, Any] = field(factory=dict)
@@ -88,8 +93,12 @@ def devices(data: Mapping[str, Any] | None) -> Devices | None:
     """The list of devices; None where a file has none."""
     if not data:
         return None
+    asked = ("count", "at", "listing", "listed", "release")
+    default = data.get("default") or {}
     return Devices(
-        tuple(Level(each["as"], each, steps(each.get("count")), steps(each.get("at"))) for each in data["levels"]),
+        tuple(Level(each["as"], each, *(steps(each.get(key)) for key in asked)) for each in data["levels"]),
+        steps(default.get("steps")),
+        steps(default.get("identity")),
         dict(data.get("gpu") or {}),
         dict(data.get("models") or {}),
         dict(data.get("functions") or {}),

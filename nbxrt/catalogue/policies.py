@@ -54,6 +54,10 @@ POLICIES = {
         ("mem_get_info",),
         parts={"total": Part("Gives the device's memory.", gives={"total": "size"})},
     ),
+    "error_objects": Policy(
+        "Objects that say why something was not made; their words go into the error.",
+        parts={"words": Part("Gives what an error object says.", {"error": "pointer"}, {"words": "text"})},
+    ),
     "address_table": Policy("What nbxrt itself knows of an address.", ("pointer_attributes",)),
     "ordered_streams": Policy(
         "Streams of a backend in which every call has finished when it returns.", groups=("stream",)
@@ -65,7 +69,9 @@ POLICIES = {
         parts={
             "create": Part("Makes a queue on the device.", gives={"queue": "pointer"}),
             "destroy": Part("Releases a queue in which nothing is left to do.", {"queue": "pointer"}),
-            "wait": Part("Waits until a queue has nothing left to do.", {"queue": "pointer"}),
+            "wait": Part("Waits until a queue has nothing left to do; each work in flight is waited for when left out.",
+                         {"queue": "pointer"}, required=False),
+            "keep": Part("Makes one owner more of the handle of work.", {"work": "pointer"}, required=False),
             "status": Part("Gives how far work is.", {"work": "pointer"}, {"status": "int"}, required=False),
             "finish": Part("Waits until work is done.", {"work": "pointer"}, required=False),
             "release": Part("Gives up the handle of work.", {"work": "pointer"}, required=False),
@@ -83,6 +89,57 @@ POLICIES = {
             ),
         },
         values={"complete": "number", "busy": "numbers", "window": "number"},
+    ),
+    "host_visible": Policy(
+        "Memory that the host sees at its address: the device copies and fills where it may, and else the host.",
+        ("memcpy", "memcpy_async", "memset", "memset_async"),
+        parts={
+            "copy": Part(
+                "Copies between two objects in a queue, and gives the work.",
+                {"queue": "pointer", "source": "pointer", "source_offset": "size", "target": "pointer",
+                 "target_offset": "size", "nbytes": "size"},
+                {"work": "pointer"},
+            ),
+            "fill": Part(
+                "Fills an object in a queue, and gives the work.",
+                {"queue": "pointer", "target": "pointer", "offset": "size", "nbytes": "size", "value": "uint8"},
+                {"work": "pointer"},
+            ),
+        },
+        values={"multiple": "number"},
+    ),
+    "wrapped_pages": Policy(
+        "Host memory of the caller's as an object that the device reaches: whole pages around it.",
+        ("host_register", "host_unregister"),
+        parts={
+            "wrap": Part("Makes an object of pages.", {"start": "pointer", "length": "size"}, {"object": "pointer"}),
+            "unwrap": Part("Gives the object up; the pages stay.", {"object": "pointer"}),
+        },
+    ),
+    "counters": Policy(
+        "Events that are values of a counter of their stream, which work raises and other streams wait for.",
+        ("stream_wait_event",),
+        ("event",),
+        parts={
+            "make": Part("Makes a counter.", gives={"counter": "pointer"}),
+            "drop": Part("Gives a counter up.", {"counter": "pointer"}),
+            "record": Part(
+                "Raises a counter when the work before it in a queue is done, and gives the work that does it.",
+                {"queue": "pointer", "counter": "pointer", "value": "uint64"},
+                {"work": "pointer"},
+            ),
+            "pass": Part(
+                "Lets later work of a queue wait for a value of a counter, and gives the work that waits.",
+                {"queue": "pointer", "counter": "pointer", "value": "uint64"},
+                {"work": "pointer"},
+            ),
+            "status": Part("Gives how far work is.", {"work": "pointer"}, {"status": "int"}),
+            "wait": Part("Waits until work is done.", {"work": "pointer"}),
+            "time": Part("Gives the ticks at which work was done.", {"work": "pointer"}, {"time": "uint64"},
+                         required=False),
+            "release": Part("Gives up the handle of work.", {"work": "pointer"}),
+        },
+        values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
     ),
     "marks": Policy(
         "Events that are handles of the vendor's, made when they are recorded.",

@@ -93,7 +93,9 @@ STAGES: dict[str, tuple[str, ...]] = {
     ),
     "messages": (
         "bad-encoding",
+        "unknown-message",
         "unused-message",
+        "wrong-message",
     ),
     "versions": (
         "empty-range",

@@ -132,7 +132,9 @@ def _variant(needed: list[str]) -> Schema:
         "type": ["integer", "string", "boolean"],
         "examples": ["success", 1],
     }
-    policies = choice({name: each.says for name, each in POLICIES.items()}, "A policy.")
+    policies = choice(
+        {name: each.says for name, each in POLICIES.items() if each.operations or each.groups}, "A policy."
+    )
     forms = {
         "value": keyed("a constant operation", "No call: a constant result.", {"value": value, **where}),
         "same": keyed(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbxrt.catalogue import schema_messages
 from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.schema_parts import (
     CODES,
@@ -70,6 +71,7 @@ def step_definitions(argument: Callable[[Schema, Schema], Schema], where: Schema
         "step_name": string(NAME, "The name that later steps use.", "buffer"),
         "step_argument": argument(value, bound),
         "step_returns": _returns(),
+        **schema_messages.definitions(),
         "steps": {
             "description": "Steps, done in this order.",
             "type": "array",
@@ -131,6 +133,7 @@ _KINDS: dict[str, Callable[[str], Schema]] = {
         "description": says, "type": "array", "minItems": 2, "maxItems": 2, "items": reference("step_name"),
         "examples": [["buffer", "offset"]],
     },
+    **schema_messages.KINDS,
     "set": lambda says: {"description": says, "enum": ["streams"]},
     "device": lambda says: {"description": says, **reference("step_name")},
     "steps": lambda says: {"description": says, **reference("inner_steps")},
@@ -171,8 +174,8 @@ def top_level() -> Schema:
         "devices": keyed(
             "`devices`",
             "How an API without ordinals lists its devices.",
-            {"levels": _levels(), "gpu": _probe("Tells the devices that are GPUs."), "models": _models(),
-             "functions": _functions()},
+            {"levels": _levels(), "default": _default(), "gpu": _probe("Tells the devices that are GPUs."),
+             "models": _models(), "functions": _functions()},
             ["levels"],
         ),
         "state": {
@@ -202,13 +205,17 @@ def _levels() -> Schema:
             "maxItems": 16,
         },
         "library": reference("library"),
+        "listing": {**reference("steps"), "description": "Steps that bind `list`, which the others use."},
         "count": {**reference("steps"), "description": "Steps that bind `count`, the number of handles."},
         "at": {**reference("steps"), "description": "Steps that bind the handle at `index`."},
+        "listed": {**reference("steps"), "description": "Steps that give up `list`, once the handles are there."},
+        "release": {**reference("steps"), "description": "Steps that give up a handle, when the runtime is closed."},
     }
     filled = keyed("a level", "A call that counts and fills a list.",
                    {key: level[key] for key in ("as", "call", "args", "library")}, ["as", "args"])  # fmt: skip
     asked = keyed("a level", "Steps that count, and steps that give one.",
-                  {key: level[key] for key in ("as", "count", "at")}, ["as", "count", "at"])  # fmt: skip
+                  {key: each for key, each in level.items() if key not in ("call", "args", "library")},
+                  ["as", "count", "at"])  # fmt: skip
     return {
         "description": "How handles are listed: of the devices, or of what has devices and then of those.",
         "type": "array",
@@ -226,6 +233,17 @@ def _level_argument() -> Schema:
     special = keyed("a list argument", "Part of a list.", forms, minProperties=1, maxProperties=1)
     return {"if": {"type": "object", "propertyNames": {"enum": list(forms)}}, "then": special,
             "else": reference("step_argument")}  # fmt: skip
+
+
+def _default() -> Schema:
+    keys = {
+        "steps": {**reference("steps"), "description": "Steps that bind the handle of the default device; 0: none."},
+        "identity": {
+            **reference("steps"),
+            "description": "Steps that bind `identity`, a number that two handles of one device share.",
+        },
+    }
+    return keyed("`default`", "The device that comes first, be it in the list or not.", keys, ["steps", "identity"])
 
 
 def _probe(says: str) -> Schema:

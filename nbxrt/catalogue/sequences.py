@@ -86,12 +86,25 @@ def _of_state(subject: Subject) -> Iterator[Sequence]:
 
 def _of_devices(subject: Subject) -> Iterator[Sequence]:
     above: dict[str, str] = {}
+    last = ""
     for index, level in enumerate(subject.value("devices", "levels") or ()):
         path: Path = ("devices", "levels", index)
-        for key, takes, gives in (("count", {}, "count"), ("at", {"index": "size"}, level["as"])):
+        known = {**above, "list": "pointer"} if "listing" in level else above
+        for key, takes, gives in (
+            ("listing", above, ("list",)),
+            ("count", known, ("count",)),
+            ("at", {**known, "index": "size"}, (level["as"],)),
+            ("listed", known, ()),
+            ("release", {**above, level["as"]: "pointer"}, ()),
+        ):
             if key in level:
-                yield Sequence(f"`{key}`", (*path, key), level[key], {**above, **takes}, (gives,))
-        above[level["as"]] = "pointer"
+                yield Sequence(f"`{key}`", (*path, key), level[key], takes, gives)
+        above = {**above, level["as"]: "pointer"}
+        last = level["as"]
+    default = subject.value("devices", "default")
+    if default:
+        yield Sequence("`default`", ("devices", "default", "steps"), default["steps"], {}, (last,))
+        yield Sequence("`identity`", ("devices", "default", "identity"), default["identity"], above, ("identity",))
 
 
 def handles(subject: Subject) -> list[str]:

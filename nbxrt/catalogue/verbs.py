@@ -113,6 +113,33 @@ def _names_of_locate(step: Mapping[str, Any]) -> Iterator[Use | Bind]:
     )
 
 
+def _names_of_send(step: Mapping[str, Any]) -> Iterator[Use | Bind]:
+    if "to" in step:
+        yield Use(step["to"], ("to",))
+    arguments = list(enumerate(step.get("args", ())))
+    for index, argument in arguments:
+        yield from (Use(name, ("args", index, *path)) for name, path in _used_by_argument(argument))
+    if "settles" in step:
+        yield Use(step["settles"], ("settles",))
+    for index, argument in arguments:
+        if isinstance(argument, dict) and "out" in argument:
+            yield Bind(argument["out"], argument.get("type", ""), ("args", index, "out"))
+    given = step.get("as", [])
+    if isinstance(given, str):
+        yield Bind(given, "", ("as",))
+    else:
+        yield from (Bind(name, "", ("as", index)) for index, name in enumerate(given))
+
+
+def _used_by_argument(argument: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Every name whose value an argument of a message passes, and the path to it inside the argument."""
+    if isinstance(argument, str):
+        yield argument, ()
+    elif isinstance(argument, dict):
+        yield from ((argument[key], (key,)) for key in ("length", "axes", "rounded") if key in argument)
+        yield from ((name, ("fields", at)) for at, name in enumerate(argument.get("fields", ())))
+
+
 VERBS: dict[str, Verb] = {
     verb.head: verb
     for verb in (
@@ -127,6 +154,22 @@ VERBS: dict[str, Verb] = {
             },
             ("args",),
             _names_of_call,
+        ),
+        Verb(
+            "send",
+            "Sends a message of Objective-C; an object that it gives may not be nil.",
+            {
+                "send": Key("selector", "The selector, of the file's `messages`."),
+                "to": Key("use", "The receiver."),
+                "class": Key("class", "The class that receives it, instead of an object."),
+                "args": Key("send_args", "The arguments, one for each colon."),
+                "as": Key("binds", "What the method gives; of a structure each field."),
+                "keep": Key("truth", "True: an object that is not ours by its name is kept beyond the operation."),
+                "nil": Key("nil", "What nil means: a kind of error, or `allowed`; `unknown` when left out."),
+                "settles": Key("use", "What needs no more to be undone once this is sent."),
+            },
+            (),
+            _names_of_send,
         ),
         Verb(
             "track",

@@ -1,0 +1,301 @@
+"""The `metal` backend by its file alone, on the stand-in: conformance, order, failures, threads, nothing left over."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nbxrt
+from nbxrt import conformance
+from nbxrt.cli.doctor.messages import compared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from objective_c import Stub
+
+pytestmark = pytest.mark.needs("gobjc")
+
+SLOW = 20_000
+
+
+@pytest.fixture
+def metal(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    for name, value in stub.environment().items():
+        monkeypatch.setenv(name, value)
+    yield nbxrt.open("metal")
+    nbxrt.reset()
+
+
+def _read(address: int, nbytes: int) -> bytes:
+    return ctypes.string_at(address, nbytes)
+
+
+def _host(content: bytes) -> Any:
+    return ctypes.create_string_buffer(content, len(content))
+
+
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.tier("all"))])
+def test_the_conformance_suite_passes_and_leaves_no_object(stub: Stub, metal: Any, devices: int) -> None:
+    stub.devices(devices)
+
+    report = conformance.run(metal)
+
+    assert [(row.check, row.detail) for row in report.wrong] == []
+    assert report.counts["works"] > 40
+
+
+def test_every_message_of_the_file_is_answered_with_its_types(metal: Any) -> None:
+    found = compared(metal)
+
+    assert found["differences"] == []
+    assert found["compared"] == sum(map(len, metal.description["messages"].values()))
+
+
+@pytest.mark.parametrize(
+    ("devices", "default", "listed", "names"),
+    [
+        (1, True, True, ["Stub M1"]),
+        (3, True, True, ["Stub M1", "Stub External", "Stub Discrete"]),  # the default one is the last in the list
+        (1, True, False, ["Stub M1"]),  # a sandbox
+        (2, False, True, ["Stub Discrete", "Stub M1"]),  # no window session
+        (1, False, False, []),
+    ],
+)
+def test_the_default_device_comes_first_whether_it_is_listed_or_not(
+    stub: Stub, metal: Any, devices: int, default: bool, listed: bool, names: list[str]
+) -> None:
+    stub.devices(devices, default=default, listed=listed)
+
+    assert [metal.device_name(index) for index in range(metal.device_count())] == names
+
+
+def test_without_a_device_every_use_says_so(stub: Stub, metal: Any) -> None:
+    stub.devices(0)
+
+    with pytest.raises(nbxrt.NoDeviceError, match="Apple Metal has no device here"):
+        metal.malloc(16)
+
+
+def test_an_event_is_recorded_after_the_work_before_it(stub: Stub, metal: Any) -> None:
+    stub.delay(SLOW)
+    address, stream, event = metal.malloc(4096), metal.stream_create(), metal.event_create()
+    metal.memset_async(address, 7, 4096, stream)
+    metal.event_record(event, stream)
+    assert metal.event_query(event) is False
+
+    metal.event_sync(event)
+
+    assert _read(address, 4096) == b"\7" * 4096
+    metal.free(address)
+    metal.event_destroy(event)
+    metal.stream_destroy(stream)
+
+
+def test_work_goes_to_the_stream_that_it_was_given(stub: Stub, metal: Any) -> None:
+    one, other = metal.malloc(4096), metal.malloc(4096)
+    slow, quick = metal.stream_create(), metal.stream_create()
+    metal.memset_async(one, 1, 4096, quick)
+    metal.stream_sync(quick)
+    stub.delay(10 * SLOW)
+    metal.memset_async(one, 2, 4096, slow)
+    metal.memcpy_async(other, one, 4096, "device_to_device", slow)
+    began = time.perf_counter()
+
+    assert metal.stream_query(quick) is True
+    metal.stream_sync(quick)
+    waited = time.perf_counter() - began
+
+    assert metal.stream_query(slow) is False
+    assert waited < 0.1
+    metal.sync()
+    assert _read(other, 4096) == b"\2" * 4096
+    for address in (one, other):
+        metal.free(address)
+    for stream in (slow, quick):
+        metal.stream_destroy(stream)
+
+
+def test_destroying_a_stream_waits_for_its_work(stub: Stub, metal: Any) -> None:
+    stub.delay(SLOW)
+    address, stream = metal.malloc(64), metal.stream_create()
+    metal.memset_async(address, 9, 64, stream)
+
+    metal.stream_destroy(stream)
+
+    assert _read(address, 64) == b"\11" * 64
+    metal.free(address)
+
+
+def test_a_stream_waits_for_an_event_of_another(stub: Stub, metal: Any) -> None:
+    address, copy = metal.malloc(4096), metal.malloc(4096)
+    first, second, event = metal.stream_create(), metal.stream_create(), metal.event_create()
+    stub.delay(SLOW)
+    metal.memset_async(address, 5, 4096, first)
+    metal.event_record(event, first)
+    stub.delay(0)
+
+    metal.stream_wait_event(second, event)
+    metal.memcpy_async(copy, address, 4096, "device_to_device", second)
+    metal.stream_sync(second)
+
+    assert _read(copy, 4096) == b"\5" * 4096
+    metal.event_destroy(event)
+    for stream in (first, second):
+        metal.stream_destroy(stream)
+    for each in (address, copy):
+        metal.free(each)
+
+
+def test_more_work_than_a_queue_holds_is_taken(metal: Any) -> None:
+    address, stream = metal.malloc(64), metal.stream_create()
+    for number in range(200):
+        metal.memset_async(address, number, 64, stream)
+    metal.stream_sync(stream)
+
+    assert _read(address, 64) == bytes([199]) * 64
+    metal.free(address)
+    metal.stream_destroy(stream)
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 64), (4, 60), (1, 63), (0, 63), (3, 1)])
+def test_the_device_fills_what_its_rules_allow_and_the_host_the_rest(
+    stub: Stub, metal: Any, offset: int, size: int
+) -> None:
+    address = metal.malloc(64)
+    before = stub.committed
+
+    metal.memset(address + offset, 0xAB, size)
+    metal.sync()
+
+    assert stub.committed - before == (offset % 4 == 0 and size % 4 == 0)
+    assert _read(address, 64) == bytes(offset) + b"\xab" * size + bytes(64 - offset - size)
+    metal.free(address)
+
+
+def test_copies_keep_their_order_when_the_host_does_them(stub: Stub, metal: Any) -> None:
+    stub.delay(SLOW)
+    address, stream, source = metal.malloc(64), metal.stream_create(), _host(b"\3" * 64)
+    metal.memset_async(address, 1, 64, stream)
+    metal.memcpy_async(address + 1, ctypes.addressof(source), 3, "host_to_device", stream)
+    metal.memset_async(address + 8, 2, 8, stream)
+    metal.stream_sync(stream)
+
+    assert _read(address, 20) == b"\1" + b"\3" * 3 + b"\1" * 4 + b"\2" * 8 + b"\1" * 4
+    metal.free(address)
+    metal.stream_destroy(stream)
+
+
+def test_ranges_that_leave_their_memory_are_refused_before_any_message(stub: Stub, metal: Any) -> None:
+    address = metal.malloc(64)
+    host = _host(bytes(128))
+    before = (stub.committed, stub.encoders)
+
+    for call, given in (
+        (metal.memset, (address + 60, 0, 8)),
+        (metal.memcpy, (address, ctypes.addressof(host), 65, "host_to_device")),
+        (metal.memcpy, (ctypes.addressof(host), address + 64, 1, "device_to_host")),
+        (metal.memcpy_async, (address, address + 32, 33, "device_to_device", 0)),
+        (metal.memset, (0x1000, 0, 4)),
+    ):
+        with pytest.raises(nbxrt.ArgumentValueError):
+            call(*given)
+
+    assert (stub.committed, stub.encoders) == before
+    metal.free(address)
+
+
+def test_registered_memory_keeps_its_offset_in_the_pages_around_it(stub: Stub, metal: Any) -> None:
+    buffer = _host(bytes(9000))
+    host = ctypes.addressof(buffer) + 4  # not at a page
+    address = metal.malloc(4096)
+    metal.memset(address, 6, 4096)
+    metal.host_register(host, 8000)
+    before = stub.committed
+    metal.memcpy_async(host + 4, address, 4096, "device_to_host", 0)
+    assert stub.committed == before + 1  # the device copied it
+    metal.host_unregister(host)
+
+    assert buffer.raw[8 : 8 + 4096] == b"\6" * 4096
+    with pytest.raises(nbxrt.DeviceError) as caught:
+        metal.host_unregister(host)
+    assert caught.value.kind == "not_registered"
+    metal.free(address)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(8, "out_of_memory"), (9, "invalid_value"), (2, "")])
+def test_work_that_failed_is_the_error_of_the_next_call_on_its_stream(
+    stub: Stub, metal: Any, code: int, kind: str
+) -> None:
+    address, stream, other = metal.malloc(64), metal.stream_create(), metal.stream_create()
+    stub.fail_next(code)
+    metal.memset_async(address, 1, 64, stream)
+
+    metal.stream_sync(other)
+    with pytest.raises(nbxrt.DeviceError, match="work that was given to the stream before") as caught:
+        metal.stream_sync(stream)
+    metal.stream_sync(stream)
+
+    assert (caught.value.code, caught.value.kind) == (code, kind)
+    metal.free(address)
+    for each in (stream, other):
+        metal.stream_destroy(each)
+
+
+def test_six_threads_on_streams_of_their_own(metal: Any) -> None:
+    faults: list[Any] = []
+
+    def work(number: int) -> None:
+        try:
+            stream, event, address = metal.stream_create(), metal.event_create(), metal.malloc(256)
+            for turn in range(100):
+                metal.memset_async(address, number + turn, 256, stream)
+                metal.event_record(event, stream)
+                metal.event_sync(event)
+                if _read(address, 256) != bytes([number + turn]) * 256:
+                    faults.append((number, turn))
+            metal.free(address)
+            metal.event_destroy(event)
+            metal.stream_destroy(stream)
+        except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
+            faults.append(error)
+
+    _together(work)
+
+    assert faults == []
+
+
+def test_six_threads_on_one_stream(metal: Any) -> None:
+    stream, addresses = metal.stream_create(), [metal.malloc(256) for _number in range(6)]
+    faults: list[Any] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(100):
+                metal.memset_async(addresses[number], turn, 256, stream)
+                if turn % 10 == number:
+                    metal.stream_sync(stream)
+                metal.stream_query(stream)
+        except Exception as error:  # noqa: BLE001
+            faults.append(error)
+
+    _together(work)
+    metal.stream_sync(stream)
+
+    assert faults == []
+    assert [_read(address, 256) for address in addresses] == [bytes([99]) * 256] * 6
+    for address in addresses:
+        metal.free(address)
+    metal.stream_destroy(stream)
+
+
+def _together(work: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
