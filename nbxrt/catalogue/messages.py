@@ -76,7 +76,9 @@ def _sends(subject: Subject) -> Iterator[tuple[Path, Mapping[str, Any]]]:
 
 def _below(path: Path, node: Any) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     if isinstance(node, dict):
-        if isinstance(node.get("send"), str):
+        if isinstance(node.get("send"), str) and isinstance(
+            path[-1], int
+        ):  # a step; there is an operation of that name
             yield path, node
         for key, value in node.items():
             if key != "args":
