@@ -30,6 +30,10 @@ class Block:
         #: Where the memory begins in the object.
         self.offset = offset
 
+    def offset_of(self, address: int) -> int:
+        """Where an address lies in the object."""
+        return address - self.address + self.offset
+
 
 class Addresses:
     """The table of one backend. Its lock guards the order of addresses, which is looked up for interior ones."""

@@ -63,6 +63,10 @@ class Kernels:
             binder.optional_part("kernels", part)
             for part in ("set_pointer", "set_buffer", "set_local", "begin", "abandon", "attribute")
         )
+        self._set_shared, self._end = (binder.optional_part("kernels", part) for part in ("set_shared", "end"))
+        self._facts = [
+            binder.optional_part("kernels", word) for word in binder.contract["enums"]["function_attribute"][1]
+        ]
 
     # modules
 
@@ -124,6 +128,9 @@ class Kernels:
 
     def function_get_attribute(self, attribute: int, function: int) -> int:
         record = self._function(function)
+        told = self._facts[attribute] if attribute in range(len(self._facts)) else None
+        if told is not None:
+            return int(told(record.module.state, function))
         if self._attribute is None:
             raise self._binder.lacks_part("kernels", "attribute")
         value: int = self._attribute(record.module.state, function, attribute)
@@ -153,15 +160,20 @@ class Kernels:
             raise target.failure()
         threads = tuple(one * other for one, other in zip(grid, block, strict=True))
         with record.lock:
-            encoder = self._begin(target.state, function, target.queue) if self._begin is not None else 0
+            work, encoder = self._begin(target.state, function, target.queue) if self._begin is not None else (0, 0)
             try:
                 for index, (kind, value) in enumerate(given):
                     self._set(target.state, function, encoder, index, kind, value)
+                if shared_memory and self._set_shared is not None:
+                    self._set_shared(target.state, function, encoder, shared_memory)
                 self._run(target.state, function, encoder, *grid, *block, *threads, shared_memory, target)
             except BaseException:
                 if self._abandon is not None:
-                    self._abandon(target.state, encoder)
+                    self._abandon(target.state, work, encoder)
                 raise
+            if self._end is not None:
+                self._end(target.state, work, encoder)
+                self._binder.policy("queues").pend(target, work)
 
     def _given(self, record: Function, arguments: "Any") -> "list[tuple[str, Any]]":
         """The arguments, each with its kind."""
@@ -189,7 +201,7 @@ class Kernels:
     def _set(self, state: "State", function: int, encoder: int, index: int, kind: str, value: "Any") -> None:
         if kind == "pointer" and self._set_buffer is not None:
             block = self._binder.addresses.find(value.value or 0, "launch_kernel")
-            self._set_buffer(state, function, encoder, index, block.target, value.value - block.address)
+            self._set_buffer(state, function, encoder, index, block.target, block.offset_of(value.value))
         elif kind == "pointer" and self._set_pointer is not None:
             self._set_pointer(state, function, encoder, index, value.value or 0)
         elif kind == "local" and self._set_local is not None:

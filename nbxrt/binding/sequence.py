@@ -355,7 +355,7 @@ def _locate(script: Script, address: str, target: str, offset: str) -> "list[str
     return [
         f"_block = {find}({where}, {script.source.operation!r})",
         f"{script.bind(target)} = _block.target",
-        f"{script.bind(offset)} = {where} - _block.address + _block.offset",
+        f"{script.bind(offset)} = _block.offset_of({where})",
     ]
 
 

@@ -393,3 +393,23 @@ class ListedDevices:
             state = self._devices.first()
         index: int = state.index
         return index
+
+
+class Facts:
+    """Facts of a device that the vendor tells in ways of their own, each by steps."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+        self._words = binder.contract["enums"]["device_attribute"][1]
+        self._parts: dict[str, Any] = {}
+
+    def device_attribute(self, attribute: int, device: int) -> int:
+        word = self._words[attribute] if attribute in range(len(self._words)) else ""
+        if word not in self._parts:
+            self._parts[word] = self._binder.optional_part("facts", word)
+        if self._parts[word] is None:
+            raise errors.CapabilityError(
+                f"`device_attribute`: {self._binder.description['title']} does not tell {word or f'number {attribute}'}",
+                operation="device_attribute",
+            )
+        return int(self._parts[word](self._binder.listed().numbered(device)))

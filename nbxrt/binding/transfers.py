@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from nbxrt.binding.queues import Stream
 
 
+#: Positions of the words of `memcpy_kind` whose target, and whose source, is device memory.
+TO_DEVICE, FROM_DEVICE = (1, 3), (2, 3)
+
+
 class Transfers:
     """A copy inside device memory goes through the stream where sizes and offsets suit the device.
 
@@ -24,11 +28,13 @@ class Transfers:
         self._alignment: int = binder.values("transfers").get("alignment", 1)
         self._copy, self._fill = (binder.part("transfers", part) for part in ("copy", "fill"))
 
-    def memcpy(self, dst: int, src: int, nbytes: int, _kind: int) -> None:
-        self._transfer("memcpy", dst, src, nbytes, self._queues().find(0), whole_device=True)
+    def memcpy(self, dst: int, src: int, nbytes: int, kind: int) -> None:
+        self._sides("memcpy", dst, src, nbytes, kind)
+        self._queues().drain_all(self._binder.state())
+        ctypes.memmove(dst, src, nbytes)
 
-    def memcpy_async(self, dst: int, src: int, nbytes: int, _kind: int, stream: int) -> None:
-        self._transfer("memcpy_async", dst, src, nbytes, self._queues().find(stream), whole_device=False)
+    def memcpy_async(self, dst: int, src: int, nbytes: int, kind: int, stream: int) -> None:
+        self._transfer("memcpy_async", dst, src, nbytes, kind, self._queues().find(stream))
 
     def memset(self, address: int, value: int, nbytes: int) -> None:
         self._set("memset", address, value, nbytes, self._queues().find(0))
@@ -39,34 +45,41 @@ class Transfers:
     def _queues(self) -> "Any":
         return self._binder.policy("queues")
 
-    def _transfer(
-        self, operation: str, dst: int, src: int, nbytes: int, stream: "Stream", *, whole_device: bool
-    ) -> None:
-        target, source = (self._within(operation, address, nbytes) for address in (dst, src))
-        if target is not None and source is not None and target.target != source.target:
-            offsets = (src - source.address, dst - target.address)
-            if self._suits(*offsets, nbytes) and target.state is stream.state is source.state:
+    def _transfer(self, operation: str, dst: int, src: int, nbytes: int, kind: int, stream: "Stream") -> None:
+        target, source = self._sides(operation, dst, src, nbytes, kind)
+        if target is not None and source is not None and target.state is stream.state is source.state:
+            there, here = target.offset_of(dst), source.offset_of(src)
+            overlaps = target.target == source.target and abs(there - here) < nbytes
+            if not overlaps and self._suits(there, here, nbytes):
                 self._raise_lost(stream)
-                self._copy(stream.state, source.target, offsets[0], target.target, offsets[1], nbytes, stream)
+                self._copy(stream.state, source.target, here, target.target, there, nbytes, stream)
                 return
-        self._finish(stream, whole_device=whole_device)
+        self._queues().drain(stream)
         ctypes.memmove(dst, src, nbytes)
 
     def _set(self, operation: str, address: int, value: int, nbytes: int, stream: "Stream") -> None:
-        block = self._within(operation, address, nbytes)
-        if block is not None and block.state is stream.state and self._suits(address - block.address, nbytes):
+        block = self._within(operation, address, nbytes, must_be=True)
+        assert block is not None  # noqa: S101  # it must be
+        offset = block.offset_of(address)
+        if block.state is stream.state and self._suits(offset, nbytes):
             self._raise_lost(stream)
-            self._fill(stream.state, block.target, address - block.address, nbytes, value & 0xFF, stream)
+            self._fill(stream.state, block.target, offset, nbytes, value & 0xFF, stream)
             return
-        self._finish(stream, whole_device=False)
+        self._queues().drain(stream)
         ctypes.memset(address, value & 0xFF, nbytes)
 
-    def _within(self, operation: str, address: int, nbytes: int) -> "Block | None":
+    def _sides(self, operation: str, dst: int, src: int, nbytes: int, kind: int) -> "tuple[Block | None, Block | None]":
+        """The memory of each side, None for the host's own; where the kind says device memory, it has to be there."""
+        target = self._within(operation, dst, nbytes, must_be=kind in TO_DEVICE)
+        return target, self._within(operation, src, nbytes, must_be=kind in FROM_DEVICE)
+
+    def _within(self, operation: str, address: int, nbytes: int, *, must_be: bool) -> "Block | None":
         """The memory that an address lies in; None for memory of the host alone.
 
-        Raises: ArgumentValueError where the bytes go beyond its end.
+        Raises: ArgumentValueError where the bytes go beyond its end, or where there has to be some and is none.
         """
-        block: Block | None = self._binder.addresses.look(address)
+        table = self._binder.addresses
+        block: Block | None = table.find(address, operation) if must_be else table.look(address)
         if block is not None and address + nbytes > block.address + block.nbytes:
             raise errors.ArgumentValueError(
                 f"`{operation}`: {nbytes} bytes at {address:#x} go beyond the end of the allocation at "
@@ -77,13 +90,6 @@ class Transfers:
 
     def _suits(self, *numbers: int) -> bool:
         return all(number % self._alignment == 0 for number in numbers)
-
-    def _finish(self, stream: "Stream", *, whole_device: bool) -> None:
-        """Wait for the work that may touch the bytes: the stream's, or with an ordinary copy the whole device's."""
-        if whole_device:
-            self._queues().sync()
-        else:
-            self._queues().drain(stream)
 
     @staticmethod
     def _raise_lost(stream: "Stream") -> None:

@@ -42,6 +42,18 @@ _LAUNCH = {
     "shared_memory": "uint",
 }
 
+#: The contract's words for facts of a kernel and of a device, which may each be a part.
+FUNCTION_ATTRIBUTES = (
+    "max_threads_per_block", "shared_memory", "local_memory", "registers", "max_dynamic_shared_memory",
+)  # fmt: skip
+DEVICE_ATTRIBUTES = (
+    "max_threads_per_block", "max_shared_memory_per_block", "max_shared_memory_per_block_optin",
+    "max_shared_memory_per_multiprocessor", "max_registers_per_block", "warp_size", "multiprocessor_count",
+    "compute_capability_major", "compute_capability_minor", "integrated", "can_map_host_memory", "unified_addressing",
+    "managed_memory", "concurrent_managed_access", "pageable_memory_access", "memory_pools_supported",
+    "virtual_memory_supported", "pci_bus", "pci_device", "pci_domain", "clock_rate", "l2_cache_size",
+)  # fmt: skip
+
 POLICIES = {
     "current_device": Policy("The device is kept per thread by nbxrt.", ("set_device", "get_device")),
     "listed_devices": Policy(
@@ -53,6 +65,14 @@ POLICIES = {
         "Free memory is the total less what this process has allocated on the device.",
         ("mem_get_info",),
         parts={"total": Part("Gives the device's memory.", gives={"total": "size"})},
+    ),
+    "facts": Policy(
+        "Facts of a device, each by steps of its own.",
+        ("device_attribute",),
+        parts={
+            word: Part("Gives this fact of the device.", gives={"value": "uint64"}, required=False)
+            for word in DEVICE_ATTRIBUTES
+        },
     ),
     "error_objects": Policy(
         "Objects that say why something was not made; their words go into the error.",
@@ -89,24 +109,6 @@ POLICIES = {
             ),
         },
         values={"complete": "number", "busy": "numbers", "window": "number"},
-    ),
-    "host_visible": Policy(
-        "Memory that the host sees at its address: the device copies and fills where it may, and else the host.",
-        ("memcpy", "memcpy_async", "memset", "memset_async"),
-        parts={
-            "copy": Part(
-                "Copies between two objects in a queue, and gives the work.",
-                {"queue": "pointer", "source": "pointer", "source_offset": "size", "target": "pointer",
-                 "target_offset": "size", "nbytes": "size"},
-                {"work": "pointer"},
-            ),
-            "fill": Part(
-                "Fills an object in a queue, and gives the work.",
-                {"queue": "pointer", "target": "pointer", "offset": "size", "nbytes": "size", "value": "uint8"},
-                {"work": "pointer"},
-            ),
-        },
-        values={"multiple": "number"},
     ),
     "wrapped_pages": Policy(
         "Host memory of the caller's as an object that the device reaches: whole pages around it.",
@@ -202,9 +204,16 @@ POLICIES = {
                 {"function": "pointer", "attribute": "function_attribute"}, {"value": "int"}, required=False,
             ),
             "begin": Part(
-                "Begins a launch.", {"function": "pointer", "queue": "pointer"}, {"encoder": "pointer"}, required=False
+                "Begins a launch: the work, and what its parts are encoded into.",
+                {"function": "pointer", "queue": "pointer"}, {"work": "pointer", "encoder": "pointer"}, required=False,
             ),
-            "abandon": Part("Ends a launch that failed.", {"encoder": "pointer"}, required=False),
+            "abandon": Part(
+                "Ends a launch that failed.", {"work": "pointer", "encoder": "pointer"}, required=False
+            ),
+            "end": Part(
+                "Ends a launch that was begun, and gives the work to the device.",
+                {"work": "pointer", "encoder": "pointer"}, required=False,
+            ),
             "set_value": Part("Sets an argument that is a value.", {**_ARGUMENT, "nbytes": "size", "at": "pointer"}),
             "set_pointer": Part(
                 "Sets an argument that is an address.", {**_ARGUMENT, "address": "pointer"}, required=False
@@ -217,7 +226,13 @@ POLICIES = {
                 "Sets an argument that is memory of a block, by its size.", {**_ARGUMENT, "nbytes": "size"},
                 required=False,
             ),
+            "set_shared": Part(
+                "Sets the size of the memory of a block that a launch asks for, where it asks for some.",
+                {"function": "pointer", "encoder": "pointer", "nbytes": "size"}, required=False,
+            ),
             "run": Part("Runs a kernel, ordered on the stream.", {**_LAUNCH, "stream": "pointer"}),
+            **{word: Part("Gives this fact of a kernel, in place of `attribute`.", {"function": "pointer"},
+                          {"value": "uint64"}, required=False) for word in FUNCTION_ATTRIBUTES},
         },
         values={"intermediate": "numbers", "pointers": "numbers", "local": "numbers"},
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nbxrt.catalogue import contract as contracts
+from nbxrt.catalogue import policies
 from nbxrt.catalogue.contract import Contract
 from nbxrt.catalogue.sources import data_folder
 from nbxrt.errors import DescriptionError
@@ -22,6 +23,11 @@ def test_an_operation_has_what_the_file_says() -> None:
     assert malloc.takes == (contracts.Parameter("nbytes", "nbytes", zero="skips"),)
     assert malloc.gives == (contracts.Parameter("address", "address"),)
     assert malloc.c == ({"out": "address"}, "nbytes")
+
+
+def test_the_policies_know_every_fact_of_the_contract_by_its_word(contract: Contract) -> None:
+    assert policies.DEVICE_ATTRIBUTES == tuple(contract.enums["device_attribute"].words)
+    assert policies.FUNCTION_ATTRIBUTES == tuple(contract.enums["function_attribute"].words)
 
 
 def test_a_parameter_with_a_default_has_it() -> None:

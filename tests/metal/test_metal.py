@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.needs("gobjc")
 
+#: Microseconds that a command buffer rests where a test needs work that is not done at once.
 SLOW = 20_000
+SOURCE = (Path(__file__).parents[2] / "scripts" / "images" / "metal.msl").read_bytes()
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def _host(content: bytes) -> Any:
 def test_the_conformance_suite_passes_and_leaves_no_object(stub: Stub, metal: Any, devices: int) -> None:
     stub.devices(devices)
 
-    report = conformance.run(metal)
+    report = conformance.run(metal, module_image=conformance.ModuleImage(SOURCE))
 
     assert [(row.check, row.detail) for row in report.wrong] == []
     assert report.counts["works"] > 40
@@ -299,3 +302,60 @@ def _together(work: Callable[[int], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def _added(metal: Any, module: int, stream: int = 0, shared_memory: int = 0) -> list[int]:
+    """What the kernel `add` makes of two vectors."""
+    kernel = metal.module_get_function(module, "add")
+    places = [metal.malloc(4 * 8) for _vector in range(3)]
+    for place, values in zip(places, (range(8), range(100, 108)), strict=False):
+        vector = (ctypes.c_uint32 * 8)(*values)
+        metal.memcpy(place, ctypes.addressof(vector), 32, "host_to_device")
+    arguments = (*map(ctypes.c_void_p, places), ctypes.c_uint32(8))
+    metal.launch_kernel(kernel, (2,), (4,), shared_memory, stream, arguments)
+    metal.stream_sync(stream)
+    sums = list((ctypes.c_uint32 * 8).from_address(places[2]))
+    for place in places:
+        metal.free(place)
+    return sums
+
+
+@pytest.mark.parametrize("image", [SOURCE, b"MTLB" + SOURCE], ids=["source", "library"])
+def test_code_is_loaded_from_source_or_from_a_compiled_library(metal: Any, image: bytes) -> None:
+    module = metal.module_load(image)
+
+    assert _added(metal, module, shared_memory=20) == [100 + 2 * index for index in range(8)]
+    metal.module_unload(module)
+
+
+def test_what_the_compiler_said_is_in_the_error(metal: Any) -> None:
+    with pytest.raises(nbxrt.DeviceError, match="unknown type name") as caught:
+        metal.module_load(b"kernal void add()")
+
+    assert caught.value.kind == "no_binary"
+    with pytest.raises(nbxrt.DeviceError, match="Invalid library file"):
+        metal.module_load(b"MTLB")
+
+
+def test_a_launch_that_fails_ends_its_encoder_and_gives_its_place_in_the_queue_back(stub: Stub, metal: Any) -> None:
+    module = metal.module_load(SOURCE)
+    kernel = metal.module_get_function(module, "add")
+    committed = stub.committed
+
+    for _turn in range(100):  # more than a queue holds
+        with pytest.raises(nbxrt.ArgumentValueError, match="lies in no memory"):
+            metal.launch_kernel(kernel, (1,), (1,), 0, 0, (ctypes.c_void_p(0x1234),))
+
+    assert stub.committed - committed == 100
+    metal.sync()
+    metal.module_unload(module)
+
+
+def test_a_device_tells_its_facts(stub: Stub, metal: Any) -> None:
+    stub.devices(2)
+
+    assert metal.device_attribute("max_threads_per_block", 0) == 1024
+    assert metal.device_attribute("max_shared_memory_per_block", 0) == 32768
+    assert [metal.device_attribute("integrated", device) for device in (0, 1)] == [1, 0]
+    with pytest.raises(nbxrt.CapabilityError, match="does not tell clock_rate"):
+        metal.device_attribute("clock_rate", 0)

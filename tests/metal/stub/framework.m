@@ -925,7 +925,7 @@ static void *serve(void *given)
 }
 - (StubLibrary *)newLibraryWithData:(StubData *)data error:(id *)error
 {
-    if (data->length < 4 || memcmp(data->bytes, "MTLB", 4))
+    if (data->length < 8 || memcmp(data->bytes, "MTLB", 4))
         return refused(error, 1, "Invalid library file");
     StubLibrary *made = [StubLibrary new];
     made->source = strdup(data->bytes + 4);
