@@ -71,7 +71,8 @@ def _spelled(written: bytes | str) -> str:
 _SELECTOR = re.compile(r'_PRIVATE_DEF_SEL\((\w+),\s*"([^"]+)"\)')
 _ENUM = re.compile(r"_(?:MTL|NS)_(?:ENUM|OPTIONS)\((?:NS::)?(U?Integer|uint\d+_t|std::\w+), (\w+)\)")
 _INLINE = re.compile(
-    r"_(?:MTL|NS)_INLINE ([^\n(]+?)\s*\b(?:MTL|NS)::(\w+)::(\w+)\(([^\n]*?)\)\s*(?:const)?\s*\n\{\n(.*?)\n\}", re.DOTALL
+    r"_(?:MTL|NS)_INLINE ([^\n(]+?)\s*\b(?:MTL|NS)::(\w+)(?:<[^>]*>)?::(\w+)\(([^\n]*?)\)\s*(?:const)?\s*\n\{\n(.*?)\n\}",
+    re.DOTALL,
 )
 _SENT = re.compile(r"_PRIVATE_SEL\((\w+)\)")
 _SCALARS = {
@@ -97,7 +98,8 @@ class MetalCpp:
                     if accessor in self._selectors:
                         known = {"v": "void"}.get(returns, returns)
                         said = self._encoding(known, parameters)
-                        self.encodings[prefix + owner, self._selectors[accessor]] = said
+                        name = {"Referencing": "Object"}.get(owner, owner)  # a template has what all objects have
+                        self.encodings[prefix + name, self._selectors[accessor]] = said
 
     def _encoding(self, returns: str, parameters: str) -> str:
         types = [re.sub(r"\w+$", "", each.strip()) for each in parameters.split(",") if each.strip()]

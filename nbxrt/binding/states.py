@@ -408,8 +408,8 @@ class Facts:
         if word not in self._parts:
             self._parts[word] = self._binder.optional_part("facts", word)
         if self._parts[word] is None:
+            said = f"does not tell {word or f'number {attribute}'}"
             raise errors.CapabilityError(
-                f"`device_attribute`: {self._binder.description['title']} does not tell {word or f'number {attribute}'}",
-                operation="device_attribute",
+                f"`device_attribute`: {self._binder.description['title']} {said}", operation="device_attribute"
             )
         return int(self._parts[word](self._binder.listed().numbered(device)))

@@ -45,6 +45,7 @@ _LAUNCH = {
 #: The contract's words for facts of a kernel and of a device, which may each be a part.
 FUNCTION_ATTRIBUTES = (
     "max_threads_per_block", "shared_memory", "local_memory", "registers", "max_dynamic_shared_memory",
+    "preferred_shared_memory", "non_portable_clusters",
 )  # fmt: skip
 DEVICE_ATTRIBUTES = (
     "max_threads_per_block", "max_shared_memory_per_block", "max_shared_memory_per_block_optin",

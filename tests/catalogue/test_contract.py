@@ -26,8 +26,8 @@ def test_an_operation_has_what_the_file_says() -> None:
 
 
 def test_the_policies_know_every_fact_of_the_contract_by_its_word(contract: Contract) -> None:
-    assert policies.DEVICE_ATTRIBUTES == tuple(contract.enums["device_attribute"].words)
-    assert policies.FUNCTION_ATTRIBUTES == tuple(contract.enums["function_attribute"].words)
+    assert tuple(contract.enums["device_attribute"].words) == policies.DEVICE_ATTRIBUTES
+    assert tuple(contract.enums["function_attribute"].words) == policies.FUNCTION_ATTRIBUTES
 
 
 def test_a_parameter_with_a_default_has_it() -> None:
