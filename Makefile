@@ -24,6 +24,7 @@ test-all: ## everything but long fuzzing: installs what it needs, what is missin
 	@scripts/setup-wheels.sh
 	@scripts/setup-triton.sh 3.6 3.9
 	@scripts/setup-opencl.sh
+	@scripts/setup-engines.sh
 	@$(MAKE) --no-print-directory lint
 	@NBXRT_TEST_TIER=all $(PYTEST)
 

@@ -85,6 +85,19 @@ def _opencl() -> str:
     return "" if INTEL_OPENCL.exists() else "scripts/setup-opencl.sh has not run"
 
 
+# Where scripts/setup-engines.sh installs mpi4py and Ray, each in an environment of its own.
+ENGINES = WHEELS.parent / "engines"
+
+
+def _engine(name: str, *programs: str) -> Callable[[], str]:
+    def missing() -> str:
+        if not (ENGINES / name / "bin" / "python").exists():
+            return "scripts/setup-engines.sh has not run"
+        return next((f"no `{program}` on the PATH" for program in programs if not shutil.which(program)), "")
+
+    return missing
+
+
 #: What a test may need, and what says why it is not here (an empty text: it is).
 TOOLS: dict[str, Callable[[], str]] = {
     "apple-wheels": _apple_wheels,
@@ -93,12 +106,14 @@ TOOLS: dict[str, Callable[[], str]] = {
     "check-jsonschema": _module("check_jsonschema"),
     "cuda-pathfinder": _pathfinder,
     "gobjc": objective_c.missing,
+    "mpi": _engine("mpi", "mpirun"),
     "node": _program("node"),
     "npm": _program("npm"),
     "numpy": _module("numpy"),
     "pefile": _module("pefile"),
     "pyelftools": _module("elftools"),
     "opencl": _opencl,
+    "ray": _engine("ray"),
     "wheels": _wheels,
     **{f"triton-{version}": _triton(version) for version in ("3.5", "3.6", "3.7", "3.8", "3.9")},
 }
@@ -169,6 +184,12 @@ def wheels() -> Path:
 def tritons() -> Path:
     """The folder that holds an environment for each version of Triton, such as `3.9`."""
     return TRITONS
+
+
+@pytest.fixture(scope="session")
+def engines() -> Path:
+    """The folder of the environments `mpi` and `ray`."""
+    return ENGINES
 
 
 @pytest.fixture

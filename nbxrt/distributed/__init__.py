@@ -28,9 +28,33 @@ __all__ = [
     "CommunicatorTimeoutError",
     "Group",
     "group",
+    "init",
     "join",
     "unique_id",
 ]
+
+
+def init(
+    engine: str | None = None,
+    *,
+    runtime: Runtime | None = None,
+    device: int | None = None,
+    share_device: bool = False,
+    timeout: float = TIMEOUT,
+) -> Communicator:
+    """The communicator of all ranks that MPI or Ray has started; every rank calls it.
+
+    `engine` is `mpi` or `ray`, and found out when left out. `runtime` is the one in force when left out, else the best
+    that is here. Each rank takes the device of its number on its host, or the one that Ray gave it, and that becomes
+    the thread's current device; `device` says another. `share_device` allows two ranks on one. Where the backend has
+    no collectives and its memory is the host's, the engine's own are used. `timeout` is in seconds.
+    Raises, on every rank and before anything hangs: ArgumentValueError; BackendNotFoundError; CapabilityError;
+    LibraryNotFoundError; DeviceIndexError; CommunicatorError, CommunicatorTimeoutError; DeviceError.
+    """
+    from nbxrt.distributed.initializing import communicator
+    from nbxrt.distributed.worlds import find_world
+
+    return communicator(find_world(engine, timeout), runtime, device, share_device, timeout)
 
 
 def unique_id(runtime: Runtime | None = None) -> bytes:

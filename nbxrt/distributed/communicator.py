@@ -11,7 +11,8 @@ from nbxrt.distributed import agreement, watch
 from nbxrt.distributed.datatypes import NBYTES, REDUCTIONS, datatype_of
 from nbxrt.distributed.groups import Group
 from nbxrt.distributed.links import Link, Lost, Stuck, marks_of
-from nbxrt.distributed.spans import HOST, Span, span_of, stream_handle
+from nbxrt.distributed.spans import HOST, Span, Spans
+from nbxrt.objects.device import as_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,6 @@ TIMEOUT = 600.0
 FAILURES = (Stuck, Lost, errors.DeviceError)
 #: Operations between two ranks.
 MESSAGES = ("send", "receive")
-#: Seconds that the end of a process waits for what is under way.
-GRACE = 5.0
 
 
 class Communicator:
@@ -35,10 +34,11 @@ class Communicator:
 
     `rank`, `size`, `device` (its ordinal), `runtime` and `timeout` (seconds that an operation has) can be read.
 
-    Operations take arrays: what has `data_ptr()`, `__cuda_array_interface__` or, where device memory is the host's,
-    `__array_interface__`. They return when the work is ordered on `stream` (the default stream when left out); on
-    backends whose calls have finished when they return, so have these. `dtype` says what the elements are when the
-    array does not. Elements must stay as they are until the stream has passed the operation.
+    Operations take arrays: a DeviceArray or a Buffer, what has `data_ptr()`, the backend's array interface or, where
+    device memory is the host's, NumPy's. They return when the work is ordered on `stream`, a Stream or a handle (the
+    thread's current one when left out); on backends whose calls have finished when they return, so have these. `dtype`
+    says what the elements are when the array does not. Elements must stay as they are until the stream has passed the
+    operation.
 
     Every operation raises ArgumentTypeError or ArgumentValueError before anything is sent, CapabilityError when the
     library lacks it, DeviceError when the call fails, and CommunicatorError when the communicator is broken: a rank
@@ -57,7 +57,10 @@ class Communicator:
         #: What it stands on.
         self.link = link
         self._progress = progress
+        if progress is not None:
+            link.who_is_lost = progress.lost
         self._marks = marks_of(link, timeout)
+        self._spans = Spans(link.runtime, as_device(link.device, link.runtime))
         self._checks = agreement.is_asked_for()
         self._on_host = self.runtime.kind == "cpu"
         self._operations: dict[str, Any] = {}
@@ -72,40 +75,40 @@ class Communicator:
 
     # collectives
 
-    def all_reduce(self, x: Any, op: str = "sum", *, out: Any = None, stream: Any = 0, dtype: Any = None) -> None:
+    def all_reduce(self, x: Any, op: str = "sum", *, out: Any = None, stream: Any = None, dtype: Any = None) -> None:
         """Every rank receives the reduction of all ranks' elements, in `out` or in place."""
         span = self._span("all_reduce", x, dtype, out is None)
         target = span if out is None else self._target("all_reduce", out, span, span[1], dtype)
         self._reduction("all_reduce", op)
-        self._give("all_reduce", (span[0], target[0], span[1], span[2], op), stream)
+        self._give("all_reduce", (span[0], target[0], span[1], span[2], op), stream, x, out)
 
-    def broadcast(self, x: Any, root: int = 0, *, out: Any = None, stream: Any = 0, dtype: Any = None) -> None:
+    def broadcast(self, x: Any, root: int = 0, *, out: Any = None, stream: Any = None, dtype: Any = None) -> None:
         """Every rank receives the root's elements, in `out` or in place."""
         span = self._span("broadcast", x, dtype, out is None)
         target = span if out is None else self._target("broadcast", out, span, span[1], dtype)
         root = self._peer("broadcast", "root", root)
-        self._give("broadcast", (span[0], target[0], span[1], span[2], root), stream)
+        self._give("broadcast", (span[0], target[0], span[1], span[2], root), stream, x, out)
 
     def reduce(
-        self, x: Any, op: str = "sum", root: int = 0, *, out: Any = None, stream: Any = 0, dtype: Any = None
+        self, x: Any, op: str = "sum", root: int = 0, *, out: Any = None, stream: Any = None, dtype: Any = None
     ) -> None:
         """The root receives the reduction of all ranks' elements, in `out` or in place; the others receive nothing."""
         root = self._peer("reduce", "root", root)
         span = self._span("reduce", x, dtype, out is None and root == self.rank)
         target = span if out is None else self._target("reduce", out, span, span[1], dtype)
         self._reduction("reduce", op)
-        self._give("reduce", (span[0], target[0], span[1], span[2], op, root), stream)
+        self._give("reduce", (span[0], target[0], span[1], span[2], op, root), stream, x, out)
 
-    def all_gather(self, x: Any, out: Any, *, stream: Any = 0, dtype: Any = None) -> None:
+    def all_gather(self, x: Any, out: Any, *, stream: Any = None, dtype: Any = None) -> None:
         """`out` receives the elements of each rank, in order of rank: `size` times as many as `x` has.
 
         In place when `x` is this rank's part of `out`.
         """
         span = self._span("all_gather", x, dtype, False)
         target = self._target("all_gather", out, span, span[1] * self.size, dtype)
-        self._give("all_gather", (span[0], target[0], span[1], span[2]), stream)
+        self._give("all_gather", (span[0], target[0], span[1], span[2]), stream, x, out)
 
-    def reduce_scatter(self, x: Any, out: Any, op: str = "sum", *, stream: Any = 0, dtype: Any = None) -> None:
+    def reduce_scatter(self, x: Any, out: Any, op: str = "sum", *, stream: Any = None, dtype: Any = None) -> None:
         """`out` receives this rank's part of the reduction: `x` has `size` times as many elements as `out`.
 
         In place when `out` is this rank's part of `x`.
@@ -114,9 +117,9 @@ class Communicator:
         span = self._span("reduce_scatter", x, dtype, False)
         self._demand_fit("reduce_scatter", "x", span, target[2], target[1] * self.size)
         self._reduction("reduce_scatter", op)
-        self._give("reduce_scatter", (span[0], target[0], target[1], target[2], op), stream)
+        self._give("reduce_scatter", (span[0], target[0], target[1], target[2], op), stream, x, out)
 
-    def all_to_all(self, x: Any, out: Any, *, stream: Any = 0, dtype: Any = None) -> None:
+    def all_to_all(self, x: Any, out: Any, *, stream: Any = None, dtype: Any = None) -> None:
         """Part `i` of `x` goes to rank `i`, and part `i` of `out` comes from there; neither may overlap the other."""
         span = self._span("all_to_all", x, dtype, False)
         target = self._target("all_to_all", out, span, span[1], dtype)
@@ -128,17 +131,17 @@ class Communicator:
             )
         if span[1] and abs(span[0] - target[0]) < span[1] * NBYTES[span[2]]:
             raise errors.ArgumentValueError("`all_to_all`: `x` and `out` overlap", operation="all_to_all")
-        self._give("all_to_all", (span[0], target[0], span[1] // self.size, span[2]), stream)
+        self._give("all_to_all", (span[0], target[0], span[1] // self.size, span[2]), stream, x, out)
 
-    def send(self, x: Any, peer: int, *, stream: Any = 0, dtype: Any = None) -> None:
+    def send(self, x: Any, peer: int, *, stream: Any = None, dtype: Any = None) -> None:
         """Send elements to a rank, which receives as many. With `recv` of the same peer, both belong in a `group`."""
         span = self._span("send", x, dtype, False)
-        self._give("send", (span[0], span[1], span[2], self._peer("send", "peer", peer)), stream)
+        self._give("send", (span[0], span[1], span[2], self._peer("send", "peer", peer)), stream, x)
 
-    def recv(self, x: Any, peer: int, *, stream: Any = 0, dtype: Any = None) -> None:
+    def recv(self, x: Any, peer: int, *, stream: Any = None, dtype: Any = None) -> None:
         """Receive elements from a rank, which sends as many."""
         span = self._span("recv", x, dtype, True)
-        self._give("receive", (span[0], span[1], span[2], self._peer("recv", "peer", peer)), stream)
+        self._give("receive", (span[0], span[1], span[2], self._peer("recv", "peer", peer)), stream, x)
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Work on streams is not waited for."""
@@ -168,13 +171,13 @@ class Communicator:
             return None
         return start(link, identity, members.index(self.rank), len(members), timeout=self.timeout)
 
-    def wait(self, stream: Any = 0, timeout: float | None = None) -> None:
+    def wait(self, stream: Any = None, timeout: float | None = None) -> None:
         """Wait until the work of a stream is done. A broken communicator ends the waiting, and is raised here.
 
         `timeout` is in seconds, the communicator's when left out; after it the communicator is broken.
         Raises: CommunicatorError, CommunicatorTimeoutError; DeviceError.
         """
-        handle = stream if stream.__class__ is int else stream_handle(stream)
+        handle = self._spans.stream(stream)
         seconds = self.timeout if timeout is None else timeout
         self._refuse_if_over()
         self._wait(handle, self._last, seconds)
@@ -212,7 +215,7 @@ class Communicator:
     # checks
 
     def _span(self, operation: str, x: Any, dtype: Any, writes: bool, name: str = "x") -> Span:
-        span = span_of(x, None if dtype is None else datatype_of(dtype))
+        span = self._spans.read(x, None if dtype is None else datatype_of(dtype))
         if span[3] != self.device and (span[3] is not None or self._checks):
             self._refuse_place(operation, name, x, span)
         if writes and not span[4]:
@@ -284,9 +287,11 @@ class Communicator:
 
     # giving work; a group does the same for several communicators at once
 
-    def _give(self, name: str, arguments: tuple[Any, ...], stream: Any) -> None:
-        handle = stream if stream.__class__ is int else stream_handle(stream)
+    def _give(self, name: str, arguments: tuple[Any, ...], stream: Any, *arrays: Any) -> None:
+        handle = self._spans.stream(stream)
         self._refuse_if_over()
+        for array in arrays:
+            self._spans.use(array, handle)
         if self.collecting is not None:
             self.collecting.add(self, name, arguments, handle)
             return
@@ -377,7 +382,7 @@ class Communicator:
         """See whether the communicator is still whole; the watch does so, too."""
         if self._broken is not None or self._closed:
             return
-        if said := self.link.error():
+        if said := self.link.error() or self.link.who_is_lost():
             self._fail(self._outstanding(), said=said)
         elif self._marks is not None and (late := self._marks.overdue(time.monotonic())):
             self._fail(late, self.timeout)
@@ -398,10 +403,12 @@ class Communicator:
         """Break the communicator: what is under way ends, and every later use raises this error."""
         if self._broken is not None:
             return errors.again(self._broken)  # type: ignore[return-value]
+        watch.note_failure()
         behind = dict(self._progress.behind()) if self._progress is not None else {}
         behind |= {rank: f"rank {rank} has not come" for rank in missing if rank not in behind}
         why = said or f"not finished within {seconds:g} s"
-        message = f"rank {self.rank} of {self.size}, `{operation}`: " + "; ".join([why, *behind.values()])
+        whole = [why, *(each for each in behind.values() if each != why)]
+        message = f"rank {self.rank} of {self.size}, `{operation}`: {'; '.join(whole)}"
         kind = errors.CommunicatorTimeoutError if seconds else errors.CommunicatorError
         self._broken = error = kind(
             message,
@@ -442,7 +449,7 @@ class Communicator:
         """Leave as well as it can be done in a few seconds, silently: nobody is left who could be told."""
         with contextlib.suppress(Exception):
             if not self._closed and self._broken is None:
-                self.timeout = min(self.timeout, GRACE)
+                self.timeout = min(self.timeout, watch.GRACE)
                 self._finish(self.timeout)
             self._closed = True
 

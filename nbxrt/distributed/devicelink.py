@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
-from nbxrt.distributed.links import Stuck
+from nbxrt.distributed.links import Stuck, nobody
 from nbxrt.memory.allocator import account_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class DeviceLink:
     def __init__(self, runtime: Runtime, device: int, handle: int, seconds: float) -> None:
         self.runtime = runtime
         self.device = device
+        self.who_is_lost: Callable[[], str] = nobody
         self._handle = handle
         self._seconds = seconds
         self._stream = 0

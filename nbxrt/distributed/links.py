@@ -28,11 +28,16 @@ class Lost(Exception):  # noqa: N818
 
 
 class Link(Protocol):
-    """One rank's end. `asynchronous` says that operations return before they are done, on a stream."""
+    """One rank's end.
+
+    `asynchronous` says that operations return before they are done, on a stream. One that waits in its operations asks
+    `who_is_lost` now and then, and raises Lost with the answer unless that is empty.
+    """
 
     runtime: Runtime
     device: int
     asynchronous: bool
+    who_is_lost: Callable[[], str]
 
     def operation(self, name: str) -> Callable[..., None]:
         """The function of a collective operation."""
@@ -75,6 +80,11 @@ class Link(Protocol):
 
     def on_device(self) -> AbstractContextManager[None]:
         """Inside a `with` block the device is the calling thread's current one."""
+
+
+def nobody() -> str:
+    """Nobody is lost, as far as is known."""
+    return ""
 
 
 def marks_of(link: Link, seconds: float) -> Any:

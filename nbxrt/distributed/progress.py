@@ -59,10 +59,14 @@ class Progress:
                 found.append((rank, f"rank {rank} (process {process}) has made {calls} calls of {own}"))
         return found
 
-    def close(self) -> None:
-        """Give the slots back."""
-        self._slots.release()
-        self._map.close()
+    def lost(self) -> str:
+        """The first rank that has ended before it came as far as this one; empty when there is none."""
+        own = self._slots[self._own]
+        for rank in range(self.size):
+            process = self._slots[2 * rank]
+            if process and self._slots[2 * rank + 1] < own and rank != self.rank and not _lives(process):
+                return f"rank {rank} (process {process}) has ended"
+        return ""
 
 
 def _lives(process: int) -> bool:

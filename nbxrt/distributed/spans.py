@@ -1,7 +1,7 @@
 """What a collective is given: address, count, element type and place of any array, in one tuple.
 
-Arrays tell these by `data_ptr()` (torch and its like), by `__cuda_array_interface__` or by `__array_interface__`. Which
-way a class goes is found out once.
+Arrays tell these by `data_ptr()` (nbxrt's own, torch's and their like), by the array interface that the backend file
+names, or by NumPy's. Which way a class goes is found out once.
 """
 
 from __future__ import annotations
@@ -11,38 +11,98 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.distributed.datatypes import NBYTES, datatype_of, datatype_of_typestr
+from nbxrt.objects.array import DeviceArray
+from nbxrt.objects.buffer import Buffer
+from nbxrt.objects.stream import Stream, as_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from nbxrt.objects.device import Device
+    from nbxrt.runtime import Runtime
 
 #: Address, number of elements, element type, device, whether it may be written to. The device is HOST for host memory
 #: and None where the array does not say which one it is on.
 Span = tuple[int, int, str, "int | None", bool]
 HOST = -1
 
-_readers: dict[type, Callable[[Any, str | None], Span]] = {}
+_HOST_INTERFACE = "__array_interface__"
 
 
-def span_of(array: Any, datatype: str | None = None) -> Span:
-    """What a collective needs to know of an array; with `datatype`, its bytes are elements of that type.
+class Spans:
+    """Reads arrays for one device. Streams and memory are nbxrt's own objects or other libraries'."""
 
-    Raises: ArgumentTypeError for what is no array or has another element type, ArgumentValueError for one with gaps.
-    """
-    reader = _readers.get(array.__class__)
-    if reader is None:
-        reader = _readers[array.__class__] = _reader_for(array)
-    return reader(array, datatype)
+    def __init__(self, runtime: Runtime, device: Device) -> None:
+        self._device = device
+        self._interface: str | None = runtime.description["interop"]["array_interface"]
+        self._current = runtime.current
+        self._readers: dict[type, Callable[[Any, str | None], Span]] = {DeviceArray: _of_array, Buffer: _of_buffer}
+
+    def read(self, array: Any, datatype: str | None = None) -> Span:
+        """What a collective needs to know of an array; with `datatype`, its bytes are elements of that type.
+
+        Raises: ArgumentTypeError for what is no array or has another element type, ArgumentValueError for one that has
+        gaps or is closed.
+        """
+        reader = self._readers.get(array.__class__)
+        if reader is None:
+            reader = self._readers[array.__class__] = self._reader_for(array)
+        return reader(array, datatype)
+
+    def stream(self, stream: Any) -> int:
+        """The handle of a stream: an integer is one, None is the thread's current stream.
+
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        if stream.__class__ is int:
+            return int(stream)
+        if stream is None and not getattr(self._current, "streams", None):
+            return 0
+        return as_stream(stream, self._device).handle
+
+    def use(self, array: Any, handle: int) -> None:
+        """Say that work of a stream uses an array, whose memory then is not given to others before it has finished."""
+        if array.__class__ is DeviceArray or array.__class__ is Buffer:
+            memory = array.memory
+            if memory.stream is None or memory.stream.handle != handle:
+                memory.used_on(Stream.from_handle(handle, self._device))
+
+    def _reader_for(self, array: Any) -> Callable[[Any, str | None], Span]:
+        if hasattr(array, "data_ptr"):
+            return _of_tensor
+        if self._interface and hasattr(array, self._interface):
+            return self._of_device_interface
+        if hasattr(array, _HOST_INTERFACE):
+            return _of_host_interface
+        ways = ", ".join(f"`{way}`" for way in ("data_ptr", self._interface, _HOST_INTERFACE) if way)
+        raise errors.ArgumentTypeError(
+            f"a collective takes an array, not {type(array).__name__}",
+            hint=f"an array of {self._device.runtime.title} has one of {ways}",
+            value=array,
+        )
+
+    def _of_device_interface(self, array: Any, datatype: str | None) -> Span:
+        interface = getattr(array, self._interface or "")
+        address, count, datatype, writable = _of_interface(array, interface, datatype)
+        device = getattr(array, "device", None)
+        ordinal = device if device.__class__ is int else getattr(device, "id", getattr(device, "index", None))
+        return address, count, datatype, ordinal if ordinal.__class__ is int else None, writable
 
 
-def _reader_for(array: Any) -> Callable[[Any, str | None], Span]:
-    for attribute, reader in _READERS.items():
-        if hasattr(array, attribute):
-            return reader
-    raise errors.ArgumentTypeError(
-        f"a collective takes an array, not {type(array).__name__}",
-        hint="an array has `data_ptr()`, `__cuda_array_interface__` or `__array_interface__`",
-        value=array,
-    )
+def _of_array(array: DeviceArray, datatype: str | None) -> Span:
+    address, count, memory = array.data_ptr(), array.numel(), array.memory
+    if not array.is_contiguous():
+        raise _gaps(array)
+    place = HOST if memory.kind == "pinned" else array._device_idx  # noqa: SLF001  # by which engines know it, too
+    if datatype is None:
+        return address, count, datatype_of(array.dtype), place, not memory.readonly
+    return address, _counted(count * array.itemsize, datatype), datatype, place, not memory.readonly
+
+
+def _of_buffer(buffer: Buffer, datatype: str | None) -> Span:
+    place = HOST if buffer.kind == "pinned" else buffer._device_idx  # noqa: SLF001
+    datatype = datatype or "uint8"
+    return buffer.data_ptr(), _counted(buffer.nbytes, datatype), datatype, place, not buffer.memory.readonly
 
 
 def _of_tensor(tensor: Any, datatype: str | None) -> Span:
@@ -52,13 +112,6 @@ def _of_tensor(tensor: Any, datatype: str | None) -> Span:
     if datatype is None:
         return tensor.data_ptr(), tensor.numel(), datatype_of(tensor.dtype), place, True
     return tensor.data_ptr(), _counted(tensor.numel() * tensor.element_size(), datatype), datatype, place, True
-
-
-def _of_device_interface(array: Any, datatype: str | None) -> Span:
-    address, count, datatype, writable = _of_interface(array, array.__cuda_array_interface__, datatype)
-    device = getattr(array, "device", None)
-    ordinal = device if device.__class__ is int else getattr(device, "id", getattr(device, "index", None))
-    return address, count, datatype, ordinal if ordinal.__class__ is int else None, writable
 
 
 def _of_host_interface(array: Any, datatype: str | None) -> Span:
@@ -99,26 +152,3 @@ def _gaps(array: Any) -> errors.ArgumentValueError:
         hint="make a contiguous copy of it",
         value=array,
     )
-
-
-_READERS: dict[str, Callable[[Any, str | None], Span]] = {
-    "data_ptr": _of_tensor,
-    "__cuda_array_interface__": _of_device_interface,
-    "__array_interface__": _of_host_interface,
-}
-
-
-def stream_handle(stream: Any) -> int:
-    """The handle of a stream: an integer, or of an object that has one; None is the default stream.
-
-    Raises: ArgumentTypeError.
-    """
-    if stream is None:
-        return 0
-    for attribute in ("handle", "cuda_stream", "ptr"):
-        handle = getattr(stream, attribute, None)
-        if handle.__class__ is int:
-            return int(handle)
-    if hasattr(stream, "__cuda_stream__"):
-        return int(stream.__cuda_stream__()[1])
-    raise errors.ArgumentTypeError(f"`stream` is a handle or a stream, not {type(stream).__name__}", value=stream)

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 #: Seconds between two looks, at the least and at the most, and the part of a timeout that they are.
 SOONEST, LATEST, PART = 0.02, 0.5, 8
 
+#: Seconds that the end of a process waits for what is under way.
+GRACE = 5.0
+
 _lock = threading.Lock()  # guards what follows
 _watched: weakref.WeakSet[Communicator] = weakref.WeakSet()
 _thread: threading.Thread | None = None
 _wake = threading.Event()
+_has_failed = False
 
 
 def watch(communicator: Communicator) -> None:
@@ -61,3 +65,14 @@ def close_all() -> None:
         communicators = list(_watched)
     for communicator in communicators:
         communicator.leave_at_exit()
+
+
+def note_failure() -> None:
+    """A communicator of this process broke."""
+    global _has_failed  # noqa: PLW0603
+    _has_failed = True
+
+
+def has_failed() -> bool:
+    """Whether a communicator of this process broke: at its end, other ranks may not come."""
+    return _has_failed

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skipif(sys.platform != "linux", reason="ranks are processes of Linux here"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
     """The environment of a rank: nbxrt and the scenarios as this process has them, and no settings of the user's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("NBX", "OMPI_", "PMI"))}

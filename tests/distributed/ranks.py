@@ -48,13 +48,36 @@ def _pattern(value: float, exponent_bits: int, mantissa_bits: int) -> int:
     return (exponent + bias << mantissa_bits) + int(fraction)
 
 
-class Array:
-    """Memory of the runtime that holds elements."""
+class Part:
+    """Elements in the runtime's memory, as a tensor tells what it is."""
+
+    def __init__(self, address: int, elements: Any, device: int) -> None:
+        self.address, self.elements, self.device = address, elements, device
+        self.dtype = elements.dtype
+
+    def data_ptr(self) -> int:
+        return self.address
+
+    def numel(self) -> int:
+        return int(self.elements.size)
+
+    def element_size(self) -> int:
+        return int(self.elements.itemsize)
+
+    def is_contiguous(self) -> bool:
+        return True
+
+    def get_device(self) -> int:
+        return self.device
+
+
+class Array(Part):
+    """New memory of the runtime that holds elements."""
 
     def __init__(self, runtime: Any, elements: Any) -> None:
+        elements = np.ascontiguousarray(elements)
+        super().__init__(runtime.malloc(max(elements.nbytes, 1)), elements, runtime.get_device())
         self.runtime = runtime
-        self.elements = np.ascontiguousarray(elements)
-        self.address = runtime.malloc(max(self.elements.nbytes, 1))
         self.put(self.elements)
 
     def put(self, elements: Any) -> None:
@@ -67,25 +90,10 @@ class Array:
         return fresh
 
     def part(self, first: int, count: int) -> Part:
-        return Part(self.address + first * self.elements.itemsize, self.elements[first : first + count])
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return interface(self.address, self.elements)
+        return Part(self.address + first * self.elements.itemsize, self.elements[first : first + count], self.device)
 
     def close(self) -> None:
         self.runtime.free(self.address)
-
-
-class Part:
-    """Some elements of an array."""
-
-    def __init__(self, address: int, like: Any) -> None:
-        self.__cuda_array_interface__ = interface(address, like)
-
-
-def interface(address: int, like: Any) -> dict[str, Any]:
-    return {"data": (address, False), "shape": like.shape, "typestr": like.dtype.str, "strides": None, "version": 3}
 
 
 def meet(name: str, rank: int, say: bytes, ranks: list[int], seconds: float = 30) -> list[bytes]:

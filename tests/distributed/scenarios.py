@@ -5,6 +5,7 @@ Those that take a communicator run on every kind of it: on simulated devices, un
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -203,7 +204,7 @@ def refusals(comm: Any) -> None:
         (lambda: comm.broadcast(x, comm.size), ValueError, f"`root` is a rank below {comm.size}"),
         (lambda: comm.send(x, "next"), TypeError, "`peer` is a rank, not 'next'"),
         (lambda: comm.all_reduce(x, dtype="complex64"), TypeError, "`complex64` is no element type"),
-        (lambda: comm.all_reduce(x, stream="main"), TypeError, "`stream` is a handle or a stream"),
+        (lambda: comm.all_reduce(x, stream="main"), TypeError, "`stream` takes a Stream"),
     ]
     for call, kind, said in wrong:
         refused(call, kind, said)
@@ -318,7 +319,7 @@ def a_rank_that_ends() -> None:
     comm.all_reduce(x)
     with took_at_most(5):
         error = told(comm.wait)
-    assert "; rank 2 (process" in str(error)
+    assert "rank 2 (process" in str(error)
     assert "has ended" in str(error)
     assert error.missing == (2,)
     left = join("left", ranks=[0, 1])
@@ -376,17 +377,61 @@ def a_rank_that_joins_alone() -> None:
     assert "rank 0 of 2: the others did not join within 0.5 s" in str(error)
 
 
+# Under an engine: these take the engine's communicator, and engines run few programs, for their start is slow.
+
+
+def everything(comm: Any) -> None:
+    refusals(comm)
+    no_elements(comm)
+    every_collective(comm)
+    overlapping_groups(comm)
+
+
+def a_rank_is_killed(comm: Any) -> None:
+    """Rank 2 of three; the others tell at once, and end by themselves."""
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    comm.all_reduce(x)
+    comm.wait()
+    if comm.rank == 2:
+        time.sleep(0.5)  # until the others, too, have what they were to receive
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def call() -> None:
+        comm.all_reduce(x)
+        comm.wait()
+
+    with took_at_most(10):
+        error = told(call)
+    assert "rank 2 (process" in str(error)
+    assert "has ended" in str(error)
+
+
+def a_rank_is_late(comm: Any) -> None:
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    if comm.rank == 2:
+        time.sleep(3)
+        return
+    error = told(lambda: (comm.all_reduce(x), comm.wait()))
+    if isinstance(error, TimeoutError):  # the one that was first; the other may have seen that one leave
+        assert error.missing == (2,)
+    assert f"rank {comm.rank} of 3, `all_reduce`: " in str(error)
+
+
+def contexts(comm: Any) -> None:
+    """A process has a context on the device of its rank and nowhere else."""
+    comm.barrier()
+    bits = ctypes.CDLL(os.environ["NBXRT_CUDA_RUNTIME"]).nbxrt_sim_contexts()
+    assert bits == 1 << comm.device == 1 << comm.rank
+
+
 def main() -> None:
     scenario = globals()[sys.argv[1]]
-    engine = os.environ.get("ENGINE", "")
+    timeout = float(os.environ.get("TIMEOUT", "60"))
     if scenario.__code__.co_argcount == 0:
         scenario()
         return
-    if engine:
-        with dist.init(engine=engine) as comm:
-            scenario(comm)
-        return
-    with join() as comm:
+    comm = dist.init(timeout=timeout) if "ENGINE" in os.environ else join(timeout=timeout)
+    with comm:
         scenario(comm)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -65,42 +65,3 @@ def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list
 @pytest.mark.tier("all")
 def test_joining_ends_when_nobody_else_comes(ranks: Callable[..., list[int]]) -> None:
     assert ranks("a_rank_that_joins_alone", 1) == [0]
-
-
-def test_an_array_says_what_it_holds() -> None:
-    import numpy as np
-
-    from nbxrt import errors
-    from nbxrt.distributed.spans import HOST, span_of
-
-    array = np.zeros((3, 5), np.float32)
-    address = array.ctypes.data
-
-    assert span_of(array) == (address, 15, "float32", HOST, True)
-    assert span_of(array[1]) == (address + 20, 5, "float32", HOST, True)
-    assert span_of(array[:1, :])[1] == 5
-    with pytest.raises(errors.ArgumentValueError, match="not contiguous"):
-        span_of(array[:, 1])
-    with pytest.raises(errors.ArgumentTypeError, match="`<c16` is no element type of collectives"):
-        span_of(array.astype(np.complex128))
-
-
-def test_a_tensor_says_what_it_holds() -> None:
-    from nbxrt.distributed.spans import span_of
-
-    class Tensor:
-        dtype: Any = "torch.bfloat16"
-
-        def data_ptr(self) -> int:
-            return 4096
-
-        def numel(self) -> int:
-            return 6
-
-        def is_contiguous(self) -> bool:
-            return True
-
-        def get_device(self) -> int:
-            return 1
-
-    assert span_of(Tensor()) == (4096, 6, "bfloat16", 1, True)

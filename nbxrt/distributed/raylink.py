@@ -1,0 +1,223 @@
+"""Collectives on host memory by Ray: elements travel through its object store, and a small actor tells who has come."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import ray
+
+from nbxrt.distributed.hostmath import elements_at, reduced, stored
+from nbxrt.distributed.links import Lost, Stuck, nobody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from nbxrt.runtime import Runtime
+
+#: Bytes from which elements go into the object store; fewer travel with the message.
+_STORED = 1 << 16
+#: Seconds after which a rank that waits looks whether others have ended.
+_LOOK = 0.5
+
+
+class Meeting:
+    """An actor in which the ranks of all communicators meet: what each says under a name, until all have it."""
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self._changed = asyncio.Condition()
+        self._said: dict[str, dict[int, Any]] = {}
+        self._taken: dict[str, int] = {}
+
+    async def say(self, name: str, rank: int, value: Any) -> None:
+        """Keep what a rank says under a name."""
+        async with self._changed:
+            self._said.setdefault(name, {})[rank] = value
+            self._changed.notify_all()
+
+    async def hear(self, name: str, ranks: list[int], takers: int) -> list[Any]:
+        """What these ranks say under a name, once all of them have; forgotten when as many as `takers` have heard."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: all(rank in self._said.get(name, {}) for rank in ranks))
+            said = [self._said[name][rank] for rank in ranks]
+            self._taken[name] = self._taken.get(name, 0) + 1
+            if self._taken[name] == takers:
+                del self._said[name], self._taken[name]
+            return said
+
+    async def missing(self, name: str, ranks: list[int]) -> list[int]:
+        """Which of these ranks have said nothing under a name."""
+        return [rank for rank in ranks if rank not in self._said.get(name, {})]
+
+
+class RayLink:
+    """One rank's end of a communicator that meets in an actor, for a backend whose device memory is the host's."""
+
+    asynchronous = False
+
+    def __init__(
+        self, runtime: Runtime, device: int, meeting: Any, name: str, rank: int, size: int, seconds: float
+    ) -> None:
+        self.runtime, self.device = runtime, device
+        self.who_is_lost: Callable[[], str] = nobody
+        self._meeting, self._name, self._seconds = meeting, name, seconds
+        self._rank, self._size = rank, size
+        self._calls = 0
+        self._messages: dict[tuple[int, int], int] = {}
+        self._later: list[Callable[[], None]] | None = None
+        self._scratch: Any = ctypes.create_string_buffer(0)
+
+    def operation(self, name: str) -> Callable[..., None]:
+        function = getattr(self, f"_{name}")
+
+        def run(*arguments: Any) -> None:
+            if self._later is not None and name == "receive":  # what is sent in the group goes before it
+                self._later.append(lambda: function(*arguments[:-1]))
+            else:
+                function(*arguments[:-1])
+
+        return run
+
+    def start_group(self) -> None:
+        self._later = []
+
+    def end_group(self) -> None:
+        later, self._later = self._later or [], None
+        for receive in later:
+            receive()
+
+    # operations
+
+    def _all_reduce(self, send: int, receive: int, count: int, datatype: str, reduction: str) -> None:
+        rows = self._gathered(elements_at(send, count, datatype))
+        stored(reduced(rows, datatype, reduction), elements_at(receive, count, datatype), datatype)
+
+    def _reduce(self, send: int, receive: int, count: int, datatype: str, reduction: str, root: int) -> None:
+        rows = self._gathered(elements_at(send, count, datatype), [root])
+        if rows:
+            stored(reduced(rows, datatype, reduction), elements_at(receive, count, datatype), datatype)
+
+    def _reduce_scatter(self, send: int, receive: int, count: int, datatype: str, reduction: str) -> None:
+        rows = self._gathered(elements_at(send, count * self._size, datatype))
+        own = slice(self._rank * count, (self._rank + 1) * count)
+        made = reduced([row[own] for row in rows], datatype, reduction)
+        stored(made, elements_at(receive, count, datatype), datatype)
+
+    def _broadcast(self, send: int, receive: int, count: int, datatype: str, root: int) -> None:
+        name = self._next()
+        if self._rank == root:
+            self._say(name, elements_at(send, count, datatype))
+        (row,) = self._hear(name, [root], self._size)
+        elements_at(receive, count, datatype)[...] = row
+
+    def _all_gather(self, send: int, receive: int, count: int, datatype: str) -> None:
+        rows = self._gathered(elements_at(send, count, datatype))
+        elements_at(receive, count * self._size, datatype)[...] = np.concatenate(rows)
+
+    def _all_to_all(self, send: int, receive: int, count: int, datatype: str) -> None:
+        rows = self._gathered(elements_at(send, count * self._size, datatype))
+        own = slice(self._rank * count, (self._rank + 1) * count)
+        elements_at(receive, count * self._size, datatype)[...] = np.concatenate([row[own] for row in rows])
+
+    def _send(self, address: int, count: int, datatype: str, peer: int) -> None:
+        self._say(self._message(self._rank, peer), elements_at(address, count, datatype))
+
+    def _receive(self, address: int, count: int, datatype: str, peer: int) -> None:
+        (row,) = self._hear(self._message(peer, self._rank), [peer], 1)
+        elements_at(address, count, datatype)[...] = row
+
+    # meeting
+
+    def _next(self) -> str:
+        self._calls += 1
+        return f"{self._name}/{self._calls}"
+
+    def _message(self, sender: int, receiver: int) -> str:
+        number = self._messages[sender, receiver] = self._messages.get((sender, receiver), 0) + 1
+        return f"{self._name}/{sender}-{receiver}/{number}"
+
+    def _gathered(self, own: Any, takers: Sequence[int] | None = None) -> list[Any]:
+        """The elements of all ranks; nothing for a rank that is none of the takers."""
+        name = self._next()
+        self._say(name, own)
+        if takers is not None and self._rank not in takers:
+            return []
+        return self._hear(name, list(range(self._size)), self._size if takers is None else len(takers))
+
+    def _say(self, name: str, elements: Any) -> None:
+        kept = elements.copy()
+        value = [ray.put(kept)] if kept.nbytes >= _STORED else kept
+        self._answer(self._meeting.say.remote(name, self._rank, value), name, [])
+
+    def _hear(self, name: str, ranks: list[int], takers: int) -> list[Any]:
+        said = self._answer(self._meeting.hear.remote(name, ranks, takers), name, ranks)
+        return [self._answer(each[0], name, ranks) if isinstance(each, list) else each for each in said]
+
+    def _answer(self, reference: Any, name: str, ranks: list[int]) -> Any:
+        end = time.monotonic() + self._seconds
+        while True:
+            left = end - time.monotonic()
+            try:
+                return ray.get(reference, timeout=max(min(left, _LOOK), 0))
+            except ray.exceptions.GetTimeoutError:
+                if said := self.who_is_lost():
+                    raise Lost(said) from None
+                if left <= _LOOK:
+                    raise Stuck(self._missing(name, ranks)) from None
+            except ray.exceptions.RayError as error:
+                raise Lost(f"Ray says: {str(error).splitlines()[0]}") from error
+
+    def _missing(self, name: str, ranks: list[int]) -> list[int]:
+        try:
+            missing: list[int] = ray.get(self._meeting.missing.remote(name, ranks), timeout=_LOOK)
+        except (ray.exceptions.GetTimeoutError, ray.exceptions.RayError):
+            return []
+        return missing
+
+    # everything else
+
+    def is_settled(self, stream: int) -> bool:
+        return self.runtime.stream_query(stream)
+
+    def error(self) -> str:
+        return ""
+
+    def own_stream(self) -> int:
+        return 0
+
+    def room(self, nbytes: int) -> int:
+        if len(self._scratch) < nbytes:
+            self._scratch = ctypes.create_string_buffer(nbytes)
+        return ctypes.addressof(self._scratch)
+
+    def write(self, address: int, data: bytes) -> None:
+        ctypes.memmove(address, data, len(data))
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        return ctypes.string_at(address, nbytes)
+
+    def split(
+        self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]
+    ) -> tuple[RayLink, bytes]:
+        name = f"{self._next()}/{'-'.join(map(str, members))}"
+        exchange(b"")
+        if not members:
+            return self, b""
+        own = members.index(rank)
+        link = RayLink(self.runtime, self.device, self._meeting, name, own, len(members), self._seconds)
+        return link, name.encode()
+
+    def abort(self) -> None:
+        """The meeting keeps nothing of a communicator that nobody asks for."""
+
+    def close(self, seconds: float) -> None:
+        """As `abort`."""
+
+    def on_device(self) -> AbstractContextManager[None]:
+        return nullcontext()

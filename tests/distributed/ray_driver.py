@@ -1,0 +1,71 @@
+"""Runs jobs in workers of Ray and prints what each answers or raises, as JSON: one start of Ray serves all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import ray
+
+import nbxrt.distributed as dist
+import nbxrt.distributed.ray as on_ray
+
+HOST = {"NBX_GPU_BACKEND": "host"}
+DEVICES = {"NBX_GPU_BACKEND": "cuda"}
+
+
+def scenario(name: str, timeout: float = 60) -> tuple[int, str, int]:
+    import scenarios
+
+    with dist.init(timeout=timeout) as comm:
+        getattr(scenarios, name)(comm)
+        return comm.rank, comm.runtime.name, comm.device
+
+
+def told(folder: str, name: str, timeout: float) -> str:
+    """Its own answer is lost with the worker that dies, so that each writes down that it was right."""
+    rank, *_rest = scenario(name, timeout)
+    (Path(folder) / str(rank)).write_text("told")
+    return "told"
+
+
+def world() -> str:
+    try:
+        dist.init()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+JOBS: dict[str, Any] = {
+    "host": lambda: on_ray.run(scenario, "everything", workers=4, gpus_per_worker=0, environment=HOST),
+    "devices": lambda: on_ray.run(scenario, "everything", workers=4, environment=DEVICES, gpus_per_worker=1),
+    "killed": lambda: on_ray.run(
+        told, sys.argv[1], "a_rank_is_killed", 60.0, workers=3, gpus_per_worker=0, environment=HOST
+    ),
+    "late": lambda: on_ray.run(scenario, "a_rank_is_late", 1.0, workers=3, gpus_per_worker=0, environment=HOST),
+    "both": lambda: on_ray.run(world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}),
+    "too many": lambda: on_ray.run(world, workers=5, gpus_per_worker=1),
+    "raises": lambda: on_ray.run(scenario, "no such scenario", workers=2, gpus_per_worker=0, environment=HOST),
+}
+
+
+def main() -> None:
+    ray.init(num_cpus=4, num_gpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    answers: dict[str, Any] = {}
+    for name, job in JOBS.items():
+        try:
+            answers[name] = job()
+        except Exception as error:  # noqa: BLE001  # it is an answer, too
+            answers[name] = f"{type(error).__name__}: {error}"
+    ray.shutdown()
+    sys.stdout.write(json.dumps(answers) + "\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

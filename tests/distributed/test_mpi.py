@@ -1,0 +1,92 @@
+"""Communicators under Open MPI: on host memory by MPI's own collectives, and on simulated devices."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbxrt.simulation import Simulation
+
+pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("mpi", "cc")]
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def mpirun(engines: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
+    """Runs a scenario under `mpirun`; how it ended, and what was said."""
+
+    def run(scenario: str, ranks: int, settings: dict[str, str], *options: str, check: str = "") -> tuple[int, str]:
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", *options, "-n", str(ranks)]
+        program = [str(engines / "mpi" / "bin" / "python"), str(HERE / "scenarios.py"), scenario]
+        done = subprocess.run(
+            [*command, *program],
+            env={**environment, "ENGINE": "mpi", "NBXRT_DIST_CHECK": check, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    return run
+
+
+@pytest.fixture(params=["host", "simulated"])
+def settings(request: pytest.FixtureRequest, simulate: Callable[..., Simulation]) -> dict[str, str]:
+    """What makes a rank use host memory, or one of four simulated devices."""
+    if request.param == "host":
+        return {"NBX_GPU_BACKEND": "host"}
+    return {"NBX_GPU_BACKEND": "cuda", **simulate("cuda", "12.9", devices=4).environment()}
+
+
+def test_four_ranks_receive_what_numpy_says(mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]) -> None:
+    assert mpirun("everything", 4, settings) == (0, "")
+
+
+def test_different_calls_are_found_by_the_check(
+    mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]
+) -> None:
+    assert mpirun("different_calls", 3, settings, check="1") == (0, "")
+
+
+def test_a_rank_that_is_killed_is_named_at_once(
+    mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]
+) -> None:
+    """The launcher is told to let the others live; by itself it ends them, too."""
+    code, said = mpirun("a_rank_is_killed", 3, settings, "--enable-recovery")
+
+    assert "Error" not in said.replace("PMIX ERROR", "")
+    assert code == 0
+
+
+def test_a_rank_that_is_late_is_named_when_time_is_over(
+    mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]
+) -> None:
+    assert mpirun("a_rank_is_late", 3, {**settings, "TIMEOUT": "1"}) == (0, "")
+
+
+def test_a_rank_has_a_context_on_its_own_device_alone(
+    mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
+) -> None:
+    devices = simulate("cuda", "12.9", devices=4).environment()
+
+    assert mpirun("contexts", 4, {"NBX_GPU_BACKEND": "cuda", **devices}) == (0, "")
+
+
+def test_more_ranks_than_devices_are_refused_on_every_rank(
+    mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
+) -> None:
+    devices = simulate("cuda", "12.9", devices=2).environment()
+
+    _code, said = mpirun("contexts", 3, {"NBX_GPU_BACKEND": "cuda", **devices}, "--enable-recovery")
+
+    assert "rank 2 is number 2 of 3 on" in said
+    assert said.count("rank 2 cannot take part: rank 2 is number 2 of 3") == 2
