@@ -28,7 +28,8 @@ class DeviceArray:
     """
 
     __slots__ = (
-        "__weakref__", "_device_idx", "device", "dtype", "is_aligned", "memory", "ptr", "runtime", "shape", "strides",
+        "__weakref__", "_device_idx", "device", "dtype", "exports", "is_aligned", "memory", "ptr", "runtime", "shape",
+        "strides",
     )  # fmt: skip
 
     device: "Device"
@@ -42,6 +43,8 @@ class DeviceArray:
         """A view of some memory; everything is right already. The functions above are for everybody else."""
         self.memory, self.ptr, self.shape, self.strides, self.dtype = memory, ptr, shape, strides, kind
         self.is_aligned = not ptr & 15
+        #: What its exports by DLPack have in common, once there was one.
+        self.exports: dict[Any, Any] | None = None
         self.device = device = memory.device
         self.runtime, self._device_idx = device.runtime, device.index
 

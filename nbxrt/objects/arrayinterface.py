@@ -37,7 +37,7 @@ def attribute(array: "DeviceArray", name: str) -> "dict[str, Any]":
         "version": _VERSION,
     }
     if device:
-        from nbxrt.objects.exchange import number_of
+        from nbxrt.objects.handover import number_of
         from nbxrt.objects.stream import current_stream_of
 
         described["stream"] = number_of(current_stream_of(array.device))
@@ -97,7 +97,7 @@ def _place(runtime: "Runtime", address: int) -> "tuple[str, Device]":
 
 def _wait(device: Device, name: str, number: "Any", ordered: "Any") -> None:
     """Let the stream wait for the producer's; None means that nothing has to be waited for."""
-    from nbxrt.objects.exchange import order, stream_by_number
+    from nbxrt.objects.handover import order, stream_by_number
 
     if number is not None:
         order(stream_by_number(device, number, f"`{name}`: `stream`"), ordered)

@@ -2,9 +2,11 @@
 
 from nbxrt import errors
 from nbxrt.objects import peer
+from nbxrt.objects.handover import order
 from nbxrt.objects.hostmemory import address_of, view_of
+from nbxrt.objects.memory import allocated
 from nbxrt.objects.state import refuse_stranger, state_of
-from nbxrt.objects.stream import as_stream
+from nbxrt.objects.stream import as_stream, current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from nbxrt.objects.device import Device
     from nbxrt.objects.memory import Memory
     from nbxrt.objects.stream import Stream
+
+
+#: Bytes that a copy through the host carries at a time.
+_STAGE = 32 << 20
 
 
 class Side:
@@ -87,21 +93,27 @@ def _give(target: Side, source: Side, device: "Device", stream: "Stream") -> Non
 
 
 def _between(target: Side, source: Side, stream: "Stream") -> None:
-    """A copy from one device to another."""
+    """A copy from one device to another: by the peers' own way, else through page-locked memory of the host."""
     there, here = target.memory.device, source.memory.device  # type: ignore[union-attr]
     runtime = here.runtime
-    peer.prepare(here, there)
-    if runtime.supports("memcpy_peer_async"):  # where the devices have no access, the vendor goes through the host
+    if peer.prepare(here, there) == peer.PEER:
         stream.call(
             runtime.memcpy_peer_async,
             target.address, there.index, source.address, here.index, source.nbytes, stream.handle,
         )  # fmt: skip
         return
-    through = bytearray(source.nbytes)
-    staged = host_side(through, "the copy between devices", written=True)
-    stream.call(runtime.memcpy_async, staged.address, source.address, source.nbytes, "device_to_host", stream.handle)
-    stream.sync()
-    there.on(runtime.memcpy, target.address, staged.address, source.nbytes, "host_to_device")
+    out = stream if stream.device is here else current_stream_of(here)
+    back = stream if stream.device is there else current_stream_of(there)
+    room = allocated(min(source.nbytes, _STAGE), here, out, "pinned")
+    order(stream, out)
+    for offset in range(0, source.nbytes, _STAGE):
+        nbytes = min(_STAGE, source.nbytes - offset)
+        out.call(runtime.memcpy_async, room.address, source.address + offset, nbytes, "device_to_host", out.handle)
+        order(out, back)
+        back.call(runtime.memcpy_async, target.address + offset, room.address, nbytes, "host_to_device", back.handle)
+        order(back, out)
+    order(back, stream)
+    state_of(runtime).keeper.keep((room, target.owner, source.owner), back)
 
 
 def _keep(target: Side, source: Side, stream: "Stream") -> None:

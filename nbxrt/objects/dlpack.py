@@ -1,4 +1,4 @@
-"""DLPack, both ways: arrays as capsules for other libraries, and capsules of theirs as arrays.
+"""DLPack: its structures, and our arrays as capsules for other libraries; capsules.py takes theirs.
 
 A capsule holds the address of a C structure (dlpack.h): the tensor, and a function that the consumer calls when it no
 longer needs the memory. Structures are packed as bytes into blocks that are used again. At the interpreter's exit every
@@ -10,10 +10,7 @@ import ctypes
 import struct
 
 from nbxrt import errors
-from nbxrt.objects import layout
-from nbxrt.objects.dtypes import by_dlpack
-from nbxrt.objects.keeping import is_finalizing
-from nbxrt.objects.memory import Memory
+from nbxrt.objects.handover import hand_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,72 +18,54 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.array import DeviceArray
-    from nbxrt.objects.device import Device
-    from nbxrt.objects.stream import Stream
 
 #: The version that is written, and the one whose major number is read.
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
-#: More dimensions than any library has: a structure that says more is damaged.
-_DIMENSIONS = 64
 
 # The tensor: data, device type and id, ndim, element class, bits and lanes, shape, strides, byte offset.
-_TENSOR = "PiiiBBHPPQ"
-_TENSOR_BYTES = 48
-_read_tensor = struct.Struct(f"@{_TENSOR}").unpack_from
+TENSOR = "PiiiBBHPPQ"
 
 
-class _Form:
-    """One of the two structures: what its capsules are called, and where its parts are."""
+class Form:
+    """One of the two structures: what its capsules are called, where its parts are, and room for more of them."""
 
-    def __init__(self, name: bytes, packed: str, nbytes: int, tensor_at: int, deleter_at: int) -> None:
-        self.packed, self.nbytes, self.tensor_at, self.deleter_at = packed, nbytes, tensor_at, deleter_at
+    def __init__(self, name: bytes, head: str, tail: str, tensor_at: int, deleter_at: int) -> None:
+        self.tensor_at, self.deleter_at = tensor_at, deleter_at
+        packed = struct.Struct(f"@{head}{TENSOR}{tail}")
+        self.pack, self.nbytes = packed.pack, packed.size
+        self.bytes = ctypes.c_char * packed.size
         self._names = ctypes.create_string_buffer(name), ctypes.create_string_buffer(b"used_" + name)
         self.name, self.used = (ctypes.c_void_p(ctypes.addressof(each)) for each in self._names)
         self.destructor: Any = None
         self.destructor_argument: Any = None
-        self.packers: dict[int, Callable[..., None]] = {}
-        self.spare: dict[int, list[tuple[Any, int, ctypes.c_void_p]]] = {}
+        self.spare: list[tuple[memoryview, int, ctypes.c_void_p]] = []
 
-    def packer(self, ndim: int) -> "Callable[..., None]":
-        if ndim not in self.packers:
-            self.packers[ndim] = struct.Struct(f"@{self.packed}{2 * ndim}q").pack_into
-        return self.packers[ndim]
-
-    def block(self, ndim: int) -> "tuple[Any, int, ctypes.c_void_p]":
+    def block(self) -> "tuple[memoryview, int, ctypes.c_void_p]":
         """Room for a structure: its memory, its address, and that as an argument."""
-        spare = self.spare.setdefault(ndim, [])
-        try:
-            return spare.pop()
-        except IndexError:
-            memory = (ctypes.c_char * (self.nbytes + 16 * ndim))()
-            address = ctypes.addressof(memory)
-            return memory, address, ctypes.c_void_p(address)
+        memory = self.bytes()
+        address = ctypes.addressof(memory)
+        return memoryview(memory).cast("B"), address, ctypes.c_void_p(address)
 
 
-_LEGACY = _Form(b"dltensor", f"{_TENSOR}PP", 64, 0, 56)
-_VERSIONED = _Form(b"dltensor_versioned", f"IIPPQ{_TENSOR}", 80, 32, 16)
+LEGACY = Form(b"dltensor", "", "PP", 0, 56)
+VERSIONED = Form(b"dltensor_versioned", "IIPPQ", "", 32, 16)
+FORMS = {b"dltensor": LEGACY, b"dltensor_versioned": VERSIONED}
 
-#: Structures that a consumer or a capsule holds, by address: block, form, dimensions, and what keeps the memory.
+#: Structures that a consumer or a capsule holds, by address: block, form, and what keeps the memory.
 _held: "dict[int, tuple[Any, ...]]" = {}
 _over = False
 
-_api = ctypes.PyDLL(None)
-_new_capsule = _api.PyCapsule_New
-_new_capsule.restype = ctypes.py_object  # all arguments are ctypes values: no types need to be told
-_pointer_of = _api.PyCapsule_GetPointer
-_pointer_of.argtypes, _pointer_of.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_void_p
-_is_valid = _api.PyCapsule_IsValid
-_is_valid.argtypes, _is_valid.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_int
-_set_name = _api.PyCapsule_SetName
-_set_name.argtypes, _set_name.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_int
+api = ctypes.PyDLL(None)
+new_capsule = api.PyCapsule_New
+new_capsule.restype = ctypes.py_object  # all arguments are ctypes values: no types need to be told
 # A capsule that is being destroyed is an address and no object: holding it would bring it back.
 _dying_is_valid = ctypes.PyDLL(None)["PyCapsule_IsValid"]
 _dying_is_valid.argtypes, _dying_is_valid.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int
 _dying_pointer = ctypes.PyDLL(None)["PyCapsule_GetPointer"]
 _dying_pointer.argtypes, _dying_pointer.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_void_p
 
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # takes the interpreter's lock: consumers call it from any thread
+Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # takes the interpreter's lock: consumers call it from any thread
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -94,15 +73,14 @@ def _give_back(address: int, _pop: "Callable[..., Any]" = _held.pop) -> None:
     """What the consumer calls when it is done, once."""
     held = _pop(address, None)
     if held is not None:
-        block, form, ndim, _owner = held
-        form.spare[ndim].append(block)
+        held[1].spare.append(held[0])
 
 
-_deleter = _Deleter(_give_back)
+_deleter = Deleter(_give_back)
 _deleter_address: int = ctypes.cast(_deleter, ctypes.c_void_p).value or 0
 
 
-def _destructor_of(form: _Form) -> "Any":
+def _destructor_of(form: Form) -> "Any":
     def destroy(
         capsule: int, _name: "Any" = form.name, _is: "Any" = _dying_is_valid, _at: "Any" = _dying_pointer,
         _back: "Any" = _give_back,
@@ -114,7 +92,7 @@ def _destructor_of(form: _Form) -> "Any":
     return _Destructor(destroy)
 
 
-for _form in (_LEGACY, _VERSIONED):
+for _form in (LEGACY, VERSIONED):
     _function = _form.destructor = _destructor_of(_form)
     _form.destructor_argument = ctypes.cast(_function, ctypes.c_void_p)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))  # capsules outlive this module at exit
@@ -151,41 +129,60 @@ def device_numbers(array: "DeviceArray") -> "tuple[int, int]":
 
 def capsule(array: "DeviceArray", *, versioned: bool, minor: int = VERSION[1], copied: bool = False) -> "Any":
     """A capsule of the array, which keeps the memory until its consumer is done. Raises: ExchangeError."""
-    kind = array.dtype
-    itemsize, shape, memory = kind.itemsize, array.shape, array.memory
-    if not memory.is_open:
-        memory.check()
-    if memory.readonly and not versioned:
+    if not array.memory.is_open:
+        array.memory.check()
+    form = VERSIONED if versioned else LEGACY
+    key = (versioned, minor, copied)
+    exports = array.exports
+    structure = (exports.get(key) if exports else None) or _structure(array, form, key)
+    try:
+        block = form.spare.pop()
+    except IndexError:
+        block = form.block()
+    block[0][:] = structure
+    held = _held[block[1]] = (block, form, array)
+    if _over:
+        _orphan(block[1], held)
+    return new_capsule(block[2], form.name, form.destructor_argument)
+
+
+def _structure(array: "DeviceArray", form: Form, key: "tuple[bool, int, bool]") -> bytes:
+    """The bytes of an array's structure, which are the same for every export; shape and strides are the array's."""
+    versioned, minor, copied = key
+    itemsize, ndim = array.dtype.itemsize, len(array.shape)
+    number, index = device_numbers(array)
+    if array.readonly and not versioned:
         raise errors.ExchangeError(
             f"{array!r} may only be read, which DLPack can say from version 1.0 on",
             hint="ask with `max_version=(1, 0)`, or export a copy",
         )
-    number, index = device_numbers(array)
-    strides = [stride // itemsize for stride in array.strides]
     if any(stride % itemsize for stride in array.strides):
         raise errors.ExchangeError(f"{array!r} has strides that are no whole elements")
-    form = _VERSIONED if versioned else _LEGACY
-    ndim = len(shape)
-    block = form.block(ndim)
-    room, address, argument = block
-    extents = address + form.nbytes
-    tensor = (array.ptr, number, index, ndim, kind.code, itemsize * 8, 1, extents, extents + 8 * ndim, 0)
-    pack = form.packers.get(ndim) or form.packer(ndim)
+    if array.exports is None:
+        array.exports = {"extents": extents_type(2 * ndim)(*array.shape, *[each // itemsize for each in array.strides])}
+    at = ctypes.addressof(array.exports["extents"])
+    tensor = (array.ptr, number, index, ndim, array.dtype.code, itemsize * 8, 1, at, at + 8 * ndim, 0)
     if versioned:
-        flags = (READ_ONLY if memory.readonly else 0) | (IS_COPIED if copied else 0)
-        pack(room, 0, VERSION[0], minor, 0, _deleter_address, flags, *tensor, *shape, *strides)
+        flags = (READ_ONLY if array.readonly else 0) | (IS_COPIED if copied else 0)
+        structure = form.pack(VERSION[0], minor, 0, _deleter_address, flags, *tensor)
     else:
-        pack(room, 0, *tensor, 0, _deleter_address, *shape, *strides)
-    held = _held[address] = (block, form, ndim, array)
-    if _over:
-        _orphan(address, held)
-    return _new_capsule(argument, form.name, form.destructor_argument)
+        structure = form.pack(*tensor, 0, _deleter_address)
+    array.exports[key] = structure
+    return structure
+
+
+_extents_types: "dict[int, Any]" = {}
+
+
+def extents_type(count: int) -> "Any":
+    """The C type of so many extents or strides."""
+    if count not in _extents_types:
+        _extents_types[count] = ctypes.c_int64 * count
+    return _extents_types[count]
 
 
 def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device: "Any", copy: "bool | None") -> "Any":
     """What `__dlpack__` answers. Raises: ExchangeError."""
-    from nbxrt.objects import exchange
-
     versioned = max_version is not None and max_version[0] >= VERSION[0]
     minor = min(VERSION[1], max_version[1]) if versioned and max_version[0] == VERSION[0] else VERSION[1]
     copied = False
@@ -194,7 +191,7 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
     if copy:
         array, copied = array.copy(), True
     if stream != -1:
-        exchange.hand_over(array, stream, "`__dlpack__`: `stream`")
+        hand_over(array, stream, "`__dlpack__`: `stream`")
     return capsule(array, versioned=versioned, minor=minor, copied=copied)
 
 
@@ -202,7 +199,7 @@ def _elsewhere(
     array: "DeviceArray", wanted: "tuple[int, int]", copy: "bool | None", *, versioned: bool, minor: int
 ) -> "Any":
     """A copy in memory of the host, the only other place that an array is exported to."""
-    if copy is False or wanted[0] != _HOST:
+    if copy is False or wanted[0] != HOST:
         raise errors.ExchangeError(f"{array!r} is not in DLPack's device {wanted}", value=wanted)
     import numpy as np
 
@@ -213,93 +210,4 @@ def _elsewhere(
 
 
 #: DLPack's number of plain memory of the host.
-_HOST = 1
-
-
-# In
-
-
-def is_capsule(value: "Any") -> bool:
-    """Whether a value is a capsule of Python's C interface."""
-    return type(value).__name__ == "PyCapsule"
-
-
-def asked(value: "Any", stream: "int | None") -> "Any":
-    """A capsule of another library's array, by the newest form of the question that it knows. Raises: ExchangeError."""
-    given = {} if stream is None else {"stream": stream}
-    try:
-        return value.__dlpack__(max_version=VERSION, **given)
-    except TypeError:  # older than 1.0 of DLPack
-        pass
-    try:
-        return value.__dlpack__(**given)
-    except TypeError:  # older than streams: what it gives is ready
-        return value.__dlpack__()
-
-
-class _Imported:
-    """A structure of another library, given back with this object."""
-
-    __slots__ = ("_address", "_deleter")
-
-    def __init__(self, address: int, deleter: int) -> None:
-        self._address, self._deleter = address, deleter
-
-    def __del__(self, _is_finalizing: "Callable[[], bool]" = is_finalizing, _call: "Any" = _Deleter) -> None:
-        if self._deleter and not _is_finalizing():
-            _call(self._deleter)(self._address)
-
-
-def taken(capsule: "Any", place: "Callable[[int, int], tuple[str, Device]]", stream: "Stream | None") -> "DeviceArray":
-    """The array of a capsule, which is used up; `place` tells kind and device by DLPack's numbers.
-
-    Raises: ExchangeError, and then the capsule is as it was.
-    """
-    from nbxrt.objects.array import DeviceArray
-
-    form = _form_of(capsule)
-    address: int = _pointer_of(capsule, form.name)
-    head = (ctypes.c_char * form.nbytes).from_address(address)
-    flags = _flags(head) if form is _VERSIONED else 0
-    data, number, index, ndim, code, bits, lanes, shape_at, strides_at, offset = _read_tensor(head, form.tensor_at)
-    if not 0 <= ndim <= _DIMENSIONS:
-        raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
-    kind = by_dlpack(code, bits, lanes)
-    memory_kind, device = place(number, index)
-    shape = _extents(shape_at, ndim)
-    itemsize = kind.itemsize
-    strides = (
-        tuple(step * itemsize for step in _extents(strides_at, ndim))
-        if strides_at
-        else layout.strides_of(shape, itemsize)
-    )
-    first, last = layout.span_of(shape, strides, itemsize)
-    ptr = (data or 0) + offset if last > first else 0
-    owner = _Imported(address, *struct.unpack_from("@P", head, form.deleter_at))
-    _set_name(capsule, form.used)
-    memory = Memory(
-        device, ptr + first, last - first,
-        kind=memory_kind, stream=stream, owner=owner, readonly=bool(flags & READ_ONLY),
-    )  # fmt: skip
-    return DeviceArray(memory, ptr, shape, strides, kind)
-
-
-def _form_of(capsule: "Any") -> _Form:
-    for form in (_VERSIONED, _LEGACY):
-        if _is_valid(capsule, form.name):
-            return form
-    if any(_is_valid(capsule, form.used) for form in (_VERSIONED, _LEGACY)):
-        raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
-    raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")
-
-
-def _flags(head: "Any") -> int:
-    major, minor, _context, _function, flags = struct.unpack_from("@IIPPQ", head)
-    if major != VERSION[0]:
-        known = ".".join(map(str, VERSION))
-        raise errors.ExchangeError(f"the capsule is of DLPack {major}.{minor}, and this nbxrt knows {known}")
-    return int(flags)
-
-
-def _extents(address: int, ndim: int) -> "tuple[int, ...]":
-    return struct.unpack(f"@{ndim}q", ctypes.string_at(address, 8 * ndim)) if ndim else ()
+HOST = 1

@@ -48,7 +48,7 @@ class Memory:
         self.owner, self.readonly, self._release, self.is_open = owner, readonly, release, True
         #: Whether it is of the account's, and whether it has a handle for other processes.
         self.is_counted = self.is_shareable = False
-        self._process = os.getpid()
+        self._process = os.getpid() if release else 0
 
     @property
     def on_host(self) -> bool:
@@ -111,7 +111,7 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Mem
         close = errors.nearest(str(kind), list(KINDS))
         hint = f"did you mean `{close}`?" if close else ""
         raise errors.ArgumentValueError(f"`kind` is one of {', '.join(KINDS)}, not {kind!r}", hint=hint, value=kind)
-    account = account_of(device.runtime)
+    account = device.runtime.account or account_of(device.runtime)
     release: Callable[[int], Any]
     if kind == "device":
         address = device.on(account.malloc, nbytes, device.index, stream.handle)

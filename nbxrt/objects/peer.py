@@ -1,6 +1,7 @@
 """Access of one device to another's memory, and the way that copies between devices take."""
 
 from nbxrt import errors
+from nbxrt.memory.allocator import account_of
 from nbxrt.objects.device import Device, as_device
 from nbxrt.objects.state import state_of
 
@@ -37,6 +38,7 @@ def enable(device: Device, other: "Any") -> None:
             kind="peer_unsupported", device=device.index, hint="copies between them go through the host",
         )  # fmt: skip
     device.on(device.runtime.device_enable_peer_access, other.index)
+    account_of(device.runtime).admit_peer(other.index, device.index)  # memory of its pools is mapped by its own rules
     peers.add(pair)
 
 

@@ -1,6 +1,7 @@
 """What the objects of one runtime share: its devices, memory in use by streams, peers, captures, opened handles."""
 
 from nbxrt import errors, locks
+from nbxrt import runtime as runtimes
 from nbxrt.objects.keeping import Keeper
 
 TYPE_CHECKING = False
@@ -21,6 +22,8 @@ class State:
         self.lock = locks.Lock()
         self.opening = locks.RLock()  # held while a mapping is opened or closed; a finalizer may close inside
         self.keeper = Keeper(runtime)
+        #: Kind of memory and device by DLPack's numbers, as far as they were looked up.
+        self.places: dict[tuple[int, int], tuple[str, Device]] = {}
         #: Devices by index: one object each.
         self.devices: dict[int, Device] = {}
         #: Ordered pairs (device, peer) whose access was enabled here.
@@ -50,9 +53,7 @@ def runtime_in_force() -> "Runtime":
 
     Raises: BackendNotFoundError; LibraryNotFoundError, LibraryBrokenError.
     """
-    from nbxrt import runtime
-
-    in_force = runtime.in_force()
+    in_force = runtimes.in_force()
     if in_force is None:
         from nbxrt.detection import gpu_runtime
 

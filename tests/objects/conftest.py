@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nbxrt
+from nbxrt import memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,6 +75,17 @@ def simulation(
     built = simulated(request.param)
     in_force(built.open())
     return built
+
+
+@pytest.fixture
+def held() -> Callable[[], int]:
+    """Says how many blocks of device memory somebody holds, as the account counts small ones."""
+
+    def blocks() -> int:
+        account = memory.account()
+        return sum(account.memory_allocated(device) for device in range(account.device_count())) // 512
+
+    return blocks
 
 
 @pytest.fixture

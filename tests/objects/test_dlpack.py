@@ -68,6 +68,16 @@ class Old(Producer):
         return self.array.__dlpack__(stream=-1)
 
 
+class Hosted(Producer):
+    """Memory of a device, as its copy on the host."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **_asked: Any) -> Any:
+        return self.array.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+
+
 class TestProtocols:
     @pytest.mark.parametrize("kind", [New, Middle, Old])
     def test_producers_of_every_age_are_asked_as_they_can_be(self, runtime: Runtime, kind: type[Producer]) -> None:
@@ -150,7 +160,8 @@ class TestLayouts:
         capsule = nbxrt.from_numpy(np.arange(6.0).reshape(2, 3)).__dlpack__()
         structure = structure_of(capsule)
         ctypes.c_void_p.from_address(structure + 32).value = None
-        ctypes.c_int64.from_address(structure + 64).value = 1
+        shape = ctypes.c_void_p.from_address(structure + 24).value
+        ctypes.c_int64.from_address(shape or 0).value = 1
         ctypes.c_uint64.from_address(structure + 40).value = 24
 
         taken = nbxrt.from_dlpack(capsule)
@@ -174,7 +185,7 @@ class TestLayouts:
 
 
 class TestLifetime:
-    def test_memory_lives_until_the_consumer_is_done(self, simulation: Simulation) -> None:
+    def test_memory_lives_until_the_consumer_is_done(self, simulation: Simulation, held: Callable[[], int]) -> None:
         array = nbxrt.from_numpy(np.arange(3.0))
         taken = nbxrt.from_dlpack(array)
         part = taken[1:]
@@ -182,7 +193,7 @@ class TestLifetime:
 
         assert part.numpy().tolist() == [1, 2]
         del part
-        assert [each for each in simulation.ledger() if each.kind == "device"] == []
+        assert held() == 0
 
     def test_a_capsule_that_nobody_takes_gives_its_memory_back(self, simulation: Simulation) -> None:
         for max_version in (None, (1, 0)):
@@ -299,9 +310,9 @@ class TestPlaces:
     def test_a_device_gives_a_copy_on_the_host_when_that_is_asked_for(self, simulation: Simulation) -> None:
         array = nbxrt.from_numpy(np.arange(3.0))
 
-        capsule = array.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+        on_host = np.from_dlpack(Hosted(array))
 
-        assert nbxrt.objects.dlpack._form_of(capsule).name.value
+        assert on_host.tolist() == [0, 1, 2]
         with pytest.raises(nbxrt.ExchangeError):
             array.__dlpack__(dl_device=(1, 0), copy=False)
 

@@ -1,0 +1,162 @@
+"""Capsules of DLPack that other libraries made, as arrays: whose memory it is, and how it is given back."""
+
+import ctypes
+import struct
+
+from nbxrt import descriptions, errors
+from nbxrt.objects import layout
+from nbxrt.objects.array import DeviceArray
+from nbxrt.objects.device import as_device
+from nbxrt.objects.dlpack import (
+    FORMS,
+    HOST,
+    LEGACY,
+    READ_ONLY,
+    TENSOR,
+    VERSION,
+    VERSIONED,
+    Deleter,
+    Form,
+    api,
+    extents_type,
+    new_capsule,
+)  # fmt: skip
+from nbxrt.objects.dtypes import by_dlpack
+from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.memory import Memory
+from nbxrt.objects.state import state_of
+from nbxrt.objects.stream import as_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from nbxrt.objects.device import Device
+    from nbxrt.runtime import Runtime
+
+#: More dimensions than any library has: a structure that says more is damaged.
+_DIMENSIONS = 64
+
+_read_tensor = struct.Struct(f"@{TENSOR}").unpack_from
+_read_pointer = struct.Struct("@P").unpack_from
+_read_head = struct.Struct("@IIPPQ").unpack_from
+
+_pointer_of = api.PyCapsule_GetPointer
+_pointer_of.argtypes, _pointer_of.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_void_p
+_name_of = api.PyCapsule_GetName
+_name_of.argtypes, _name_of.restype = (ctypes.py_object,), ctypes.c_char_p
+_set_name = api.PyCapsule_SetName
+_set_name.argtypes, _set_name.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_int
+
+
+#: The type of capsules, which Python has no name for.
+Capsule: type = type(new_capsule(LEGACY.name, LEGACY.used, None))
+
+
+def place(runtime: "Runtime", code: int, index: int) -> "tuple[str, Device]":
+    """Kind of memory and device by DLPack's numbers. Raises: ExchangeError naming both backends."""
+    places = state_of(runtime).places
+    found = places.get((code, index))
+    if found is None:
+        found = places[code, index] = _looked_up(runtime, code, index)
+    return found
+
+
+def _looked_up(runtime: "Runtime", code: int, index: int) -> "tuple[str, Device]":
+    numbers: Mapping[str, int] = runtime.description["interop"]["dlpack"]
+    for kind, number in numbers.items():
+        if number == code:
+            return kind, as_device(index if kind == "device" else max(index, 0), runtime)
+    owner = next((name for name in descriptions.names() if code in _numbers_of(name)), "")
+    whose = f"memory of the backend `{owner}`" if owner else "of no backend that is known here"
+    hint = "`nbxrt.asarray` copies it to the device" if code == HOST else ""
+    raise errors.ExchangeError(
+        f"DLPack's device type {code} is {whose}, and {runtime!r} is at work",
+        hint=hint,
+        code=code,
+        backend=runtime.name,
+    )
+
+
+def _numbers_of(name: str) -> "tuple[int, ...]":
+    try:
+        return tuple(descriptions.find(name)[1]()["interop"]["dlpack"].values())
+    except errors.NbxrtError:  # a file with faults; they are told where it is opened
+        return ()
+
+
+def asked(value: "Any", stream: "int | None") -> "Any":
+    """A capsule of another library's array, by the newest form of the question that it knows. Raises: ExchangeError."""
+    given = {} if stream is None else {"stream": stream}
+    try:
+        return value.__dlpack__(max_version=VERSION, **given)
+    except TypeError:  # older than 1.0 of DLPack
+        pass
+    try:
+        return value.__dlpack__(**given)
+    except TypeError:  # older than streams: what it gives is ready
+        return value.__dlpack__()
+
+
+class _Imported:
+    """A structure of another library, given back with this object."""
+
+    __slots__ = ("_address", "_deleter")
+
+    def __init__(self, address: int, deleter: int) -> None:
+        self._address, self._deleter = address, deleter
+
+    def __del__(self, _is_finalizing: "Callable[[], bool]" = is_finalizing, _call: "Any" = Deleter) -> None:
+        if self._deleter and not _is_finalizing():
+            _call(self._deleter)(self._address)
+
+
+def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
+    """The array of a capsule, which is used up; it is ready for work on the stream.
+
+    Raises: ExchangeError, and then the capsule is as it was.
+    """
+    form = FORMS.get(_name_of(capsule)) or _no_form(capsule)
+    address: int = _pointer_of(capsule, form.name)
+    head = form.bytes.from_address(address)
+    flags = _flags(head) if form is VERSIONED else 0
+    data, code, index, ndim, kind_code, bits, lanes, shape_at, strides_at, offset = _read_tensor(head, form.tensor_at)
+    if not 0 <= ndim <= _DIMENSIONS:
+        raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
+    kind = by_dlpack(kind_code, bits, lanes)
+    memory_kind, device = place(runtime, code, index)
+    shape = _extents(shape_at, ndim)
+    itemsize = kind.itemsize
+    if strides_at and ndim:
+        strides = tuple([step * itemsize for step in _extents(strides_at, ndim)])
+    else:
+        strides = layout.strides_of(shape, itemsize)
+    first, last = layout.span_of(shape, strides, itemsize)
+    ptr = (data or 0) + offset if last > first else 0
+    ordered = as_stream(stream, device)
+    owner = _Imported(address, _read_pointer(head, form.deleter_at)[0])
+    _set_name(capsule, form.used)
+    memory = Memory(
+        device, ptr + first, last - first,
+        kind=memory_kind, stream=ordered, owner=owner, readonly=flags & READ_ONLY != 0,
+    )  # fmt: skip
+    return DeviceArray(memory, ptr, shape, strides, kind)
+
+
+def _no_form(capsule: "Any") -> Form:
+    if (_name_of(capsule) or b"").startswith(b"used_dltensor"):
+        raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
+    raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")
+
+
+def _flags(head: "Any") -> int:
+    major, minor, _context, _function, flags = _read_head(head)
+    if major != VERSION[0]:
+        known = ".".join(map(str, VERSION))
+        raise errors.ExchangeError(f"the capsule is of DLPack {major}.{minor}, and this nbxrt knows {known}")
+    return int(flags)
+
+
+def _extents(address: int, ndim: int) -> "tuple[int, ...]":
+    return tuple((extents_type(ndim)).from_address(address)) if ndim else ()
