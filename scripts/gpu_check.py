@@ -250,7 +250,7 @@ def a_fork_after_the_driver_was_initialised_is_named(bench: Bench) -> str:
 
 @check("fact", ("monitor_processes", "malloc", "free"))
 def a_device_node_is_mapped_by_a_process_that_uses_a_device(bench: Bench) -> str:
-    """And by none that only counts devices; in a pid namespace that decides whether the driver's ids are believed."""
+    """In a pid namespace one that has none mapped does not believe the driver's ids. Counting may map them already."""
     if bench.runtime.kind == "cpu" or not Path("/proc/self").is_dir():
         raise Skipped("needs a GPU backend and the /proc of Linux")
     answer = in_fresh_process("using", bench.runtime.name)
@@ -260,8 +260,7 @@ def a_device_node_is_mapped_by_a_process_that_uses_a_device(bench: Bench) -> str
         f"process_memory {answer['memory']} {answer['reason']}"
     )
     nodes = bench.runtime.description["presence"]["linux"][1]
-    before, after = ([each for each in answer[when] if _is_one(each, nodes)] for when in ("counted", "used"))
-    expect_that(bool(after) and not before, said)
+    expect_that(any(_is_one(each, nodes) for each in answer["used"]), said)
     return said
 
 
