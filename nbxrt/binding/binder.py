@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from nbxrt.binding.objc import Messages
 
 
+class Current(locks.local):
+    """What is current for a thread: `index`, where it chose a device, and its streams by device.
+
+    `streams` has a default, which launches read without asking whether it is there.
+    """
+
+    streams: "Any" = None
+
+
 class Binder:
     """Binds the operations of one description. Its lock guards the libraries, which are opened at their first use."""
 
@@ -27,7 +36,7 @@ class Binder:
         #: The number of devices in a cell that the generated functions read; 0 until it was asked.
         self.devices = [0]
         #: The calling thread's current device as nbxrt knows it: `index`, None after a switch by the operation.
-        self.current: Any = locks.local()
+        self.current: Any = Current()
         self._libraries: dict[str, Library] = {}
         self._lock = locks.RLock()
         self._policies: dict[str, Any] = {}

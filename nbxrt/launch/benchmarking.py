@@ -46,7 +46,7 @@ class Event:
 
     def record(self) -> None:
         """Stand for the work that the current stream has now."""
-        self._runtime.event_record(self.handle, streams.current(self._runtime.get_device()))
+        self._runtime.event_record(self.handle, streams.current(self._runtime, self._runtime.get_device()))
 
     def synchronize(self) -> None:
         """Wait for that work."""
@@ -74,7 +74,7 @@ class Cache:
 
     def clear(self) -> None:
         """Write all of it, in the order of the current stream."""
-        self._runtime.memset_async(self._address, 0, self._nbytes, streams.current(self._device))
+        self._runtime.memset_async(self._address, 0, self._nbytes, streams.current(self._runtime, self._device))
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and "_address" in self.__dict__:

@@ -93,6 +93,12 @@ def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":
             )
         return None
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        if not _is_taken(value):
+            raise errors.ArgumentTypeError(
+                f"argument `{name}` of `{kernel.name}` has elements of {value.dtype}, for which Triton has no type",
+                parameter=name,
+                value=value,
+            )
         return _pointer(kernel, name, value)
     if hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ():
         raise errors.ArgumentTypeError(
@@ -119,7 +125,7 @@ def _is_taken(value: "Any") -> bool:
 
     try:
         mangle_type(value)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, KeyError):
         return False
     return True
 
@@ -129,10 +135,10 @@ def _pointer(kernel: "Kernel", name: str, value: "Any") -> "int | None":
     if device == "cpu":
         raise _host_memory(kernel, name, value)
     runtime = kernel.session.driver.runtime
-    other = getattr(value, "runtime_key", None)
-    if other is not None and other != runtime.name:
+    other = getattr(value, "runtime", None)
+    if other is not None and other is not runtime:
         raise errors.ArgumentValueError(
-            f"argument `{name}` of `{kernel.name}` is memory of `{other}`, and kernels run on `{runtime.name}`",
+            f"argument `{name}` of `{kernel.name}` is memory of {other!r}, and kernels run on {runtime!r}",
             parameter=name,
             value=value,
         )

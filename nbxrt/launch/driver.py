@@ -9,6 +9,7 @@ import sys
 from nbxrt import errors
 from nbxrt.launch import streams
 from nbxrt.launch.launcher import Launcher, Shape
+from nbxrt.objects.device import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Driver:
 
     def get_current_stream(self, device: int) -> int:
         """The thread's current stream of a device; torch's where torch is in use and nbxrt has none of its own."""
-        return streams.current(device)
+        return streams.current(self.runtime, device)
 
     def get_current_target(self) -> "Any":
         """What Triton compiles for: the current device's architecture."""
@@ -163,16 +164,21 @@ class Utils:
         A kernel that wants more shared memory than usual is given it.
         Raises: DeviceError.
         """
+        loaded: tuple[int, int, int, int, int] = Device(device, runtime=self._runtime).on(
+            self._load, name, binary, shared, device
+        )
+        return loaded
+
+    def _load(self, name: str, binary: bytes, shared: int, device: int) -> "tuple[int, int, int, int, int]":
         runtime = self._runtime
-        with streams.on_device(runtime, device):
-            module = runtime.module_load(binary)
-            self._loaded.add(module)
-            function = runtime.module_get_function(module, name)
-            ask = runtime.function_get_attribute
-            facts = [ask(word, function) for word in ("registers", "local_memory", "max_threads_per_block")]
-            if shared > _USUAL_SHARED and runtime.supports("function_set_attribute"):
-                self._allow_shared(function, device)
-        return module, function, facts[0], facts[1] // 4, facts[2]
+        module = runtime.module_load(binary)
+        self._loaded.add(module)
+        function = runtime.module_get_function(module, name)
+        ask = runtime.function_get_attribute
+        registers, local = ask("registers", function), ask("local_memory", function)
+        if shared > _USUAL_SHARED and runtime.supports("function_set_attribute"):
+            self._allow_shared(function, device)
+        return module, function, registers, local // 4, ask("max_threads_per_block", function)
 
     def _allow_shared(self, function: int, device: int) -> None:
         """Let a kernel use as much shared memory as the device gives to one block."""

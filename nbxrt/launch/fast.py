@@ -9,12 +9,17 @@ import ctypes
 import functools
 import inspect
 import struct
+import sys
 import threading
 from collections import Counter, defaultdict
 
 from nbxrt import errors
+from nbxrt.device import make_current
 from nbxrt.launch import checking, keys, signature, streams
 from nbxrt.launch.launcher import failure
+from nbxrt.objects.device import Device
+from nbxrt.objects.memory import Memory
+from nbxrt.objects.stream import Stream, current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -330,13 +335,17 @@ class Kernel:
             if key in entries:
                 return entries[key]  # type: ignore[no-any-return]
             driver = self.session.driver
-            with streams.on_device(driver.runtime, driver.get_current_device() if device is None else device):
-                here = driver.get_current_device()
-                compiled = self._compiled(extents, arguments, options)
-                go = self._go(compiled, here, arguments)
+            index = driver.get_current_device() if device is None else device
+            of = Device(index, runtime=driver.runtime)
+            go = of.on(self._made_entry, index, extents, arguments, options)
             entries[key] = go
             self.session.compiled += 1
             return go
+
+    def _made_entry(
+        self, device: int, extents: "tuple[int, int, int]", arguments: "tuple[Any, ...]", options: "dict[str, Any]"
+    ) -> "Callable[..., Any]":
+        return self._go(self._compiled(extents, arguments, options), device, arguments)
 
     def _compiled(
         self, extents: "tuple[int, int, int]", arguments: "tuple[Any, ...]", options: "dict[str, Any]"
@@ -378,7 +387,9 @@ class Kernel:
             "_nbx_call": shape.call.function,
             "_nbx_function": ctypes.c_void_p(compiled.function),
             "_nbx_kernel": compiled,
-            "_nbx_stream": streams.current,
+            "_nbx_torchs": streams.torchs,
+            "_nbx_modules": sys.modules,
+            "_nbx_note": functools.partial(self._note, device),
             "_nbx_pointer": ctypes.c_void_p,
             "_nbx_slow": slow,
             "_nbx_failed": functools.partial(self._failed, shape, slow),
@@ -396,7 +407,10 @@ class Kernel:
                 f"    if _nbx_here != {device}: return _nbx_slow({everything})",
             ]
         lines += [
-            f"    _nbx_s = _nbx_stream({device})",
+            "    _nbx_streams = _nbx_current.streams",
+            f"    if _nbx_streams and {device} in _nbx_streams: _nbx_s = _nbx_streams[{device}].handle",
+            f"    else: _nbx_s = 0 if 'torch' not in _nbx_modules else _nbx_torchs({device})",
+            *self._memory_lines(shape, arguments),
             "    try: _nbx_slot = _nbx_take()",
             "    except _Empty: _nbx_slot = _nbx_fresh()",
             "    _nbx_buffer, _nbx_configuration, _nbx_arguments = _nbx_slot",
@@ -407,6 +421,18 @@ class Kernel:
             "    return _nbx_kernel",
         ]
         return _made("\n".join(lines), names, f"launch_{self.name}")
+
+    def _memory_lines(self, shape: "Any", arguments: "tuple[Any, ...]") -> "list[str]":
+        """Arrays of nbxrt that are closed, or of another stream than the launch, are looked at more closely."""
+        arrays = [
+            name
+            for name, kind, value in zip(self.names, shape.kinds, arguments, strict=True)
+            if kind != signature.CONSTANT and kind.startswith("*") and hasattr(type(value), keys.ATTRIBUTE)
+        ]
+        if not arrays:
+            return []
+        elsewhere = " or ".join(f"{name}.memory.home != _nbx_s" for name in arrays)
+        return [f"    if {elsewhere}: _nbx_note(_nbx_s, {', '.join(arrays)})"]
 
     def _globals_lines(self, names: "dict[str, Any]") -> "list[str]":
         """Triton refuses to run a kernel whose global variables have changed: let it say so."""
@@ -428,12 +454,36 @@ class Kernel:
         self, launcher: "Any", compiled: "Any", device: int, x: int, y: int, z: int, *arguments: "Any"
     ) -> "Any":
         """The long way of a launch that is known: any device, any value, every error by the argument's name."""
-        driver = self.session.driver
-        with streams.on_device(driver.runtime, device):
-            stream = streams.current(device)
-            function = ctypes.c_void_p(compiled.function)
-            launcher.launcher.launch((x, y, z), stream, function, arguments, self.names)
+        runtime = self.session.driver.runtime
+        of = Device(device, runtime=runtime)
+        of.on(self._launched, launcher, compiled, device, (x, y, z), arguments)
+        if getattr(runtime.current, "index", None) is None and runtime.get_device() == device:
+            make_current(runtime, device)  # it has a context by now, and the next launch need not ask
         return compiled
+
+    def _launched(
+        self,
+        launcher: "Any",
+        compiled: "Any",
+        device: int,
+        extents: "tuple[int, int, int]",
+        arguments: "tuple[Any, ...]",
+    ) -> None:
+        stream = streams.current(self.session.driver.runtime, device)
+        self._note(device, stream, *arguments)
+        launcher.launcher.launch(extents, stream, ctypes.c_void_p(compiled.function), arguments, self.names)
+
+    def _note(self, device: int, stream: int, *arguments: "Any") -> None:
+        """Arrays of other streams are in use by this one now; closed ones are refused."""
+        runtime = self.session.driver.runtime
+        for value in arguments:
+            memory = getattr(value, "memory", None)
+            if isinstance(memory, Memory) and memory.home != stream:
+                memory.check()
+                if stream == 0 or runtime.current.streams:
+                    memory.used_on(current_stream_of(memory.device))
+                else:
+                    memory.used_on(Stream.from_handle(stream, device))
 
     def _failed(
         self, shape: "Any", slow: "Callable[..., Any]", code: int, stream: int, x: int, y: int, z: int, *given: "Any"

@@ -23,7 +23,6 @@ _MOST_SMALL = 2**31 - 1
 ATTRIBUTE = "launch_key"
 
 _pointers: "dict[tuple[Any, ...], int]" = {}
-_runtimes: "dict[int, Any]" = {}
 _lock = threading.Lock()
 
 
@@ -92,7 +91,7 @@ def pointer(value: "Any") -> int:
         value.data_ptr() % 16 == 0,
         _is_small(value),
         device_of(value),
-        getattr(value, "runtime_key", None),
+        getattr(value, "runtime", None),
     )
     code = _pointers.get(facts)
     if code is None:

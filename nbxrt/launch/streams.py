@@ -1,17 +1,21 @@
-"""The device and the stream that a launch goes to."""
+"""The stream that a launch goes to: nbxrt's current one, or torch's where torch is in use."""
 
-import contextlib
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nbxrt.runtime import Runtime
 
 
-def current(device: int) -> int:
-    """The handle of the thread's current stream on a device: nbxrt's, else torch's where torch is in use, else 0."""
+def current(runtime: "Runtime", device: int) -> int:
+    """The handle of the thread's current stream on a device: nbxrt's, else torch's where torch is in use, else 0.
+
+    Raises: ArgumentValueError for a closed one.
+    """
+    streams = runtime.current.streams
+    if streams and device in streams:
+        streams[device].check()
+        return int(streams[device].handle)
     return torchs(device)
 
 
@@ -22,21 +26,3 @@ def torchs(device: int) -> int:
     if accelerator is None or not accelerator.is_initialized():
         return 0
     return int(accelerator.current_stream(device).cuda_stream)
-
-
-@contextlib.contextmanager
-def on_device(runtime: "Runtime", device: int) -> "Iterator[None]":
-    """Make a device current in a `with` block, and what was current again after it."""
-    before = getattr(runtime.current, "index", None)
-    if before is None:
-        before = runtime.get_device()
-    if before == device:
-        yield
-        return
-    runtime.set_device(device)
-    runtime.current.index = device
-    try:
-        yield
-    finally:
-        runtime.set_device(before)
-        runtime.current.index = before

@@ -6,7 +6,7 @@ from nbxrt.objects.copying import Side
 from nbxrt.objects.dtypes import DType, dtype
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import Memory, allocated
-from nbxrt.objects.stream import as_stream
+from nbxrt.objects.stream import as_stream, current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,14 +28,16 @@ class DeviceArray:
     """
 
     __slots__ = (
-        "__weakref__", "_device_idx", "device", "dtype", "exports", "is_aligned", "memory", "ptr", "runtime", "shape",
-        "strides",
+        "__weakref__", "_device_idx", "device", "dtype", "exports", "is_aligned", "launch_key", "memory", "ptr", "runtime",
+        "shape", "strides",
     )  # fmt: skip
 
     device: "Device"
     dtype: DType
     shape: "tuple[int, ...]"
     strides: "tuple[int, ...]"
+    #: What launches of kernels keep: see nbxrt/launch/keys.py.
+    launch_key: int
 
     def __init__(
         self, memory: Memory, ptr: int, shape: "tuple[int, ...]", strides: "tuple[int, ...]", kind: DType
@@ -89,6 +91,10 @@ class DeviceArray:
         if not self.memory.is_open:
             self.memory.check()
         return self.ptr
+
+    def ptr_range(self) -> int:
+        """The bytes of the allocation that it lies in, as Triton asks for them."""
+        return self.memory.nbytes
 
     def element_size(self) -> int:
         """Bytes of an element, as PyTorch spells it."""
@@ -251,6 +257,23 @@ class DeviceArray:
 
         gathered = self._gathered() if self.nbytes else bytearray()
         return np.frombuffer(gathered, dtype=self.dtype.numpy).reshape(self.shape)
+
+    # what Triton's autotuner calls, as PyTorch spells it
+
+    def zero_(self) -> "DeviceArray":
+        """Write zeros, in the order of the thread's current stream. Raises: as `Buffer.fill`; it must be contiguous."""
+        if self.nbytes:
+            self.buffer().fill(0)
+        return self
+
+    def clone(self) -> "DeviceArray":
+        """A copy, in the order of the thread's current stream. Raises: as `copy`."""
+        return self.copy()
+
+    def copy_(self, source: "Any") -> "DeviceArray":
+        """Copy another array into this one, in the order of the thread's current stream. Raises: as `copy_from`."""
+        self.copy_from(source, stream=current_stream_of(self.device))
+        return self
 
     # exchange
 

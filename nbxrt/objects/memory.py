@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 KINDS = {"device": False, "pinned": True, "managed": True}
 
 
+#: The home of memory that has no stream of its own, or is closed.
+_NOWHERE = -1
+
+
 class Memory:
     """One piece of memory, owned (it is given back with this object) or borrowed (`owner` is kept alive).
 
     `address` is 0 for no bytes. `is_open` is false once it was given back; what shares it must not use it then.
+    `home` is the handle of the one stream that may use it without more ado: that which owned memory of a device was
+    allocated for. Launches compare it with theirs; it is no handle (negative) where they must look closer.
     """
 
     __slots__ = (
@@ -31,6 +37,7 @@ class Memory:
         "address",
         "device",
         "is_counted",
+        "home",
         "is_open",
         "is_shareable",
         "kind",
@@ -48,6 +55,7 @@ class Memory:
         self.owner, self.readonly, self._release, self.is_open = owner, readonly, release, True
         #: Whether it is of the account's, and whether it has a handle for other processes.
         self.is_counted = self.is_shareable = False
+        self.home = stream.handle if stream is not None and release is not None and kind == "device" else _NOWHERE
         self._process = os.getpid() if release else 0
 
     @property
@@ -72,7 +80,7 @@ class Memory:
     def _close(self, on: "Callable[..., object]") -> None:
         if not self.is_open:
             return
-        self.is_open = False
+        self.is_open, self.home = False, _NOWHERE
         owner, self.owner, release, self._release = self.owner, None, self._release, None
         captures = state_of(self.device.runtime).captures
         if captures:

@@ -167,7 +167,9 @@ class Stream:
         self.check()
         self.device.__enter__()
         current = self.runtime.current
-        streams = current.__dict__.setdefault("streams", {})
+        streams = current.streams
+        if streams is None:
+            streams = current.streams = {}
         current.__dict__.setdefault("left", []).append(streams.get(self._device_idx))
         streams[self._device_idx] = self
         return self
@@ -210,7 +212,7 @@ def current_stream(device: "Any" = None) -> Stream:
 
 def current_stream_of(device: Device) -> Stream:
     """The calling thread's current stream on a device."""
-    streams = getattr(device.runtime.current, "streams", None)
+    streams = device.runtime.current.streams
     stream = streams.get(device.index) if streams else None
     return stream or device.default_stream
 

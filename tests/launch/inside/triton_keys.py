@@ -8,13 +8,15 @@ from collections import namedtuple
 import kernels
 import pytest
 import triton.language as tl
-from arrays import Array, Foreign
+from arrays import Foreign, array
 from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
 from triton.runtime.jit import create_function_from_signature
 
 import nbxrt
 from nbxrt.launch import keys
+from nbxrt.objects.array import DeviceArray
+from nbxrt.objects.memory import Memory
 
 PAIR = namedtuple("PAIR", "first second")
 EDGES = [0, 1, 2, 15, 16, 17, -1, -16, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
@@ -25,7 +27,8 @@ TARGETS = {"cuda": GPUTarget("cuda", 90, 32), "hip": GPUTarget("hip", "gfx942", 
 class Values:
     """Random arguments of every kind that a kernel takes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, runtime) -> None:
+        self.runtime = runtime
         self.random = random.Random(seed)
         self.kinds = (
             self.edge, self.small, self.wide, self.array, self.array, self.foreign,
@@ -43,12 +46,11 @@ class Values:
         return self.random.randrange(-(2**63), 2**64)
 
     def array(self):
-        array = Array.__new__(Array)
-        array.ptr = self.random.randrange(1, 2**40) * self.random.choice([1, 4, 16, 16])
-        array.dtype = self.random.choice(DTYPES)
-        array.nbytes = self.random.choice([64, 2**31 - 1, 2**31, 2**34])
-        array._device_idx, array.runtime_key = self.random.randrange(2), "cuda"
-        return array
+        address = self.random.randrange(1, 2**40) * self.random.choice([1, 4, 16, 16])
+        nbytes = self.random.choice([64, 2**31 - 1, 2**31, 2**34])
+        device = nbxrt.Device(self.random.randrange(2), runtime=self.runtime)
+        memory = Memory(device, address, nbytes)
+        return DeviceArray(memory, address, (8,), (4,), nbxrt.dtype(self.random.choice(DTYPES)))
 
     def foreign(self):
         return Foreign(self.random.randrange(1, 2**20) * self.random.choice([1, 16]), self.random.choice(DTYPES))
@@ -74,12 +76,12 @@ def _frozen(value):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_arguments_with_one_key_have_one_specialisation(target, monkeypatch, simulate):
-    simulate()
+    _simulation, runtime = simulate()
     monkeypatch.setenv("AMDGCN_USE_BUFFER_OPS", "1")
     backend = make_backend(TARGETS[target])
     jit = kernels.add
     bind = create_function_from_signature(jit.signature, jit.params, backend)
-    values, found = Values(1), {}
+    values, found = Values(1, runtime), {}
 
     for _each in range(10_000):
         given = [values.one() for _parameter in range(4)]
@@ -99,7 +101,7 @@ def test_generated_keys_are_those_of_the_long_way(value):
 
 def test_a_wide_integer_is_refused_by_name(simulate):
     _simulation, runtime = simulate()
-    x = Array(runtime, 64)
+    x = array(runtime, 64)
 
     for wide in (2**64, -(2**63) - 1):
         with pytest.raises(nbxrt.ArgumentValueError, match=r"argument `n` of `add`: .* does not fit into 64 bits"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import kernels
 import pytest
 import triton
-from arrays import Array
+from arrays import array
 from triton.backends.compiler import GPUTarget
 
 import nbxrt
@@ -87,7 +87,7 @@ KEYWORD_ONLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
 CASES = {
     "pointers and an integer": lambda k, a: (k.add, (7,), (a(), a(), a(), 1000), {"BLOCK": 128}),
     "an integer of 1": lambda k, a: (k.add, (7,), (a(), a(), a(), 1), {"BLOCK": 128}),
-    "an odd address": lambda k, a: (k.add, (7, 2, 3), (a(offset=4), a(), a(), 16), {"BLOCK": 64}),
+    "an odd address": lambda k, a: (k.add, (7, 2, 3), (a(offset=1), a(), a(), 16), {"BLOCK": 64}),
     "64 bits": lambda k, a: (k.add, (1,), (a(), a(), a(), 2**40), {"BLOCK": 64}),
     "64 bits, unsigned": lambda k, a: (k.add, (1,), (a(), a(), a(), 2**63 + 16), {"BLOCK": 64}),
     "a negative integer": lambda k, a: (k.add, (1,), (a(), a(), a(), -(2**31)), {"BLOCK": 64}),
@@ -125,10 +125,10 @@ CASES = {
 def test_a_launch_is_tritons_byte_for_byte(case, launched):
     both, runtime = launched
 
-    def array(dtype="float32", offset=0):
-        return Array(runtime, 1 << 16, dtype, offset=offset)
+    def make(dtype="float32", offset=0):
+        return array(runtime, 1 << 16, dtype, offset=offset)
 
-    kernel, grid, given, named = CASES[case](kernels, array)
+    kernel, grid, given, named = CASES[case](kernels, make)
     mine, theirs = both(kernel, grid, *given, **named)
 
     assert (mine.stream, mine.grid, mine.block, mine.shared_memory, mine.arguments, mine.attributes) == theirs
