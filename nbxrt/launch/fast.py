@@ -7,6 +7,7 @@ counted, with the reason.
 
 import ctypes
 import functools
+import gc
 import inspect
 import struct
 import sys
@@ -73,6 +74,7 @@ class Session:
                     delattr(jit, STATE)
                     delattr(jit, GRIDS)
             self.kernels.clear()
+        gc.collect()  # kernels unload their modules by the driver that is active then, which is still this one
 
     def unusual(self, jit: "Any") -> str:
         """Why Triton's own `run` has to do a launch; empty when nothing stands against the short way."""
@@ -139,6 +141,16 @@ class Kernel:
                 self.grids.clear()
             self.grids[grid] = found
         return found
+
+    def hooked(self, grid: "Any") -> "Callable[..., Any]":
+        """What `kernel[grid]` is while pre-run hooks are set: Triton's own `run`, with the arguments as written."""
+        extents = grid if callable(grid) else checking.extents(grid, self.name)
+
+        def run(*given: "Any", **named: "Any") -> "Any":
+            self.session.fallbacks["pre-run hooks"] += 1
+            return self.session.original_run(self.jit, *given, grid=extents, warmup=False, **named)
+
+        return run
 
     def _by_function(self, grid: "Callable[[dict[str, Any]], Any]", *given: "Any", **named: "Any") -> "Any":
         """A grid that depends on the arguments."""
@@ -357,7 +369,10 @@ class Kernel:
                 named[parameter.name] = value
             else:
                 given.append(value)
-        compiled = self.session.original_run(self.jit, *given, grid=extents, warmup=True, **named)
+        try:
+            compiled = self.session.original_run(self.jit, *given, grid=extents, warmup=True, **named)
+        except OSError as error:
+            raise _cannot_keep(error) from error
         if hasattr(compiled, "result"):  # compiled in the background
             compiled = compiled.result()
         compiled._init_handles()  # noqa: SLF001  # loads the binary; says where the device's limits do not allow it
@@ -529,6 +544,18 @@ def _call_lines(shape: "Any") -> "list[str]":
     block = f"{shape.threads}, 1, 1, {shape.shared}"
     stream = "_nbx_pointer(_nbx_s) if _nbx_s else None"
     return [f"    _nbx_code = _nbx_call(_nbx_function, {grid}, {block}, {stream}, _nbx_arguments, None)"]
+
+
+def _cannot_keep(error: OSError) -> errors.NbxrtError:
+    """The error of a compilation whose files cannot be read or written: most often Triton's cache."""
+    from triton import knobs
+
+    folder = knobs.cache.dir
+    return errors.CapabilityError(
+        f"Triton cannot compile with its cache in {folder}: {error.filename or folder}: {error.strerror or error}",
+        hint="set TRITON_CACHE_DIR to a folder that this user can write",
+        folder=folder,
+    )
 
 
 def _bfloat16(value: float) -> int:

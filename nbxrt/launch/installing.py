@@ -129,6 +129,8 @@ def _drive(chosen: "Runtime", target: str, made: Installed) -> None:
     from nbxrt.launch.driver import Driver
 
     driver = Driver(chosen, target, facts, triton.__version__)
+    _forget_limits()
+    made.undo.append(_forget_limits)
     _keep_torch_out(facts, made)
     _activate(driver, made)
     session = fast.Session(driver, JITFunction.run)
@@ -199,6 +201,15 @@ def _activate(driver: "Any", made: Installed) -> None:
     made.undo.append(put_back)
 
 
+def _forget_limits() -> None:
+    """Triton remembers each device's shared memory by its index, whoever's device it was."""
+    from triton.compiler import compiler
+
+    forget = getattr(getattr(compiler, "max_shared_mem", None), "cache_clear", None)
+    if forget is not None:
+        forget()
+
+
 def _replace(owner: "Any", name: str, value: "Any", made: Installed) -> None:
     """Set an attribute of a class, and keep how to put the old one back."""
     own = owner.__dict__.get(name, owner)
@@ -215,6 +226,8 @@ def _replace(owner: "Any", name: str, value: "Any", made: Installed) -> None:
 
 def _getitem(jit: "Any", grid: "Any") -> "Any":
     """`kernel[grid]` of Triton's kernels."""
+    if jit.pre_run_hooks:  # they are given the arguments as they were written
+        return _kernel(jit).hooked(grid)
     try:
         return jit._nbxrt_grids[grid]  # noqa: SLF001
     except (AttributeError, KeyError, TypeError):
@@ -228,7 +241,7 @@ def _run(jit: "Any", *given: "Any", grid: "Any", warmup: bool, **named: "Any") -
         raise errors.CapabilityError("nbxrt was taken out of Triton while a launch was under way")
     if warmup:
         return installed.original_run(jit, *given, grid=grid, warmup=True, **named)
-    return _kernel(jit).bound(grid)(*given, **named)
+    return _getitem(jit, grid)(*given, **named)
 
 
 def _kernel(jit: "Any") -> "fast.Kernel":
@@ -267,6 +280,9 @@ def _interpret(chosen: "Runtime", made: Installed) -> None:
     triton = _imported()
     facts = versions.facts_of(triton.__version__)
     _keep_torch_out(facts, made)
-    from nbxrt.launch.interpreting import HostDriver
+    from triton.runtime.interpreter import InterpretedFunction
+
+    from nbxrt.launch.interpreting import HostDriver, interpreted_run
 
     _activate(HostDriver(chosen), made)
+    _replace(InterpretedFunction, "run", interpreted_run(chosen, InterpretedFunction.run), made)

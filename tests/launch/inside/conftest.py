@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +22,20 @@ from nbxrt.simulation import build  # noqa: E402
 
 #: What each vendor's simulated device is, so that Triton compiles for it.
 SETTINGS = {"cuda": {"compute_capability_major": 9, "compute_capability_minor": 0}, "hip": {}}
+
+
+@pytest.fixture(scope="session")
+def stub(tmp_path_factory):
+    """A driver that remembers launches, for Triton's own launcher and for counting."""
+    folder = tmp_path_factory.mktemp("driver")
+    library = folder / "libcuda.so.1"
+    source = Path(__file__).parent / "stub_cuda.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, source], check=True)
+    os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
+    loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    loaded.stub_launch.restype = ctypes.c_char_p
+    loaded.stub_launches.restype = loaded.stub_torn.restype = ctypes.c_long
+    return loaded
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-from pathlib import Path
 
 import kernels
 import pytest
@@ -14,21 +11,6 @@ from arrays import array
 from triton.backends.compiler import GPUTarget
 
 import nbxrt
-
-HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory):
-    """A driver that remembers launches, with Triton's own launcher built on it."""
-    folder = tmp_path_factory.mktemp("driver")
-    library = folder / "libcuda.so.1"
-    command = ["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, HERE / "stub_cuda.c"]
-    subprocess.run(command, check=True)
-    os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
-    loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-    loaded.stub_launch.restype = ctypes.c_char_p
-    return loaded
 
 
 class TritonsOwn:

@@ -1,0 +1,77 @@
+"""A program that compiles, launches and tunes a kernel on a simulated vendor; run by triton_processes.py.
+
+    program.py VENDOR FOLDER THREADS
+
+The simulation is built in FOLDER; after that no program is on the PATH. It prints which were started all the same, and
+whether torch is there.
+"""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
+
+started = []
+
+
+def watch(event, details):
+    if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.spawn"):
+        command = details[0] if isinstance(details[0], (str, bytes, os.PathLike)) else details[1]
+        started.append(os.path.basename(os.fsdecode(command)))
+
+
+def main(vendor, folder, threads):
+    import binaries
+
+    import nbxrt
+    from nbxrt.simulation import build
+
+    if vendor == "hip":
+        os.environ["TRITON_OVERRIDE_ARCH"] = "gfx942"
+    simulation = build(vendor, folder, cache=os.path.join(folder, "cache"))
+    os.environ["PATH"] = folder
+    os.environ.pop("CC", None)
+    sys.addaudithook(watch)
+    simulation.on_image(binaries.module_text)
+    simulation.set_attribute("compute_capability_major", 9)
+    simulation.set_attribute("compute_capability_minor", 0)
+    runtime = simulation.open()
+    nbxrt.triton.install(runtime)
+    import kernels
+    import triton
+
+    x = nbxrt.zeros(1024, device=nbxrt.Device(0, runtime=runtime))
+    failures = []
+
+    def run():
+        try:
+            kernels.add[(4,)](x, x, x, 1024, BLOCK=256)
+        except BaseException as error:
+            failures.append(repr(error))
+
+    workers = [threading.Thread(target=run) for _each in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    configs = [triton.Config({"BLOCK": size}) for size in (128, 256)]
+    triton.autotune(configs, key=["n"])(kernels.add)[(4,)](x, x, x, 1024)
+    runtime.sync()
+    print(
+        json.dumps(
+            {
+                "failures": failures,
+                "launches": len([each for each in simulation.launches() if each.grid == (4, 1, 1)]) >= threads,
+                "started": sorted(set(started)),
+                "torch": "torch" in sys.modules,
+                **nbxrt.triton.stats(),
+            }
+        )
+    )
+
+
+main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

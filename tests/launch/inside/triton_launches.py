@@ -1,0 +1,403 @@
+"""What `kernel[grid](…)` honours on nbxrt's launcher, and what it refuses."""
+
+from __future__ import annotations
+
+import threading
+import types
+
+import kernels
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from arrays import Foreign, array
+from triton import knobs
+from triton.runtime.jit import JITFunction
+
+import nbxrt
+
+SCALE = tl.constexpr(2)
+
+
+@triton.jit
+def scaled(out):
+    tl.store(out, 1.0 * SCALE)
+
+
+@triton.jit
+def described(x, out, n):
+    source = tl.make_tensor_descriptor(x, shape=[n, 64], strides=[64, 1], block_shape=[16, 64])
+    at = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    tl.store(out + at, source.load([0, 0]))
+
+
+@pytest.fixture
+def cuda(simulate):
+    return simulate()
+
+
+def _fallbacks():
+    return nbxrt.triton.stats()["fallbacks"]
+
+
+# devices and streams
+
+
+def test_a_launch_runs_on_the_device_of_its_arrays(cuda):
+    simulation, runtime = cuda
+    there = array(runtime, 64, device=1)
+
+    for _each in range(2):
+        kernels.add[(1,)](there, there, there, 64, BLOCK=64)
+    nbxrt.Device(1, runtime=runtime).sync()
+
+    assert [launch.device for launch in simulation.launches()] == [1, 1]
+    assert runtime.get_device() == 0
+
+
+def test_arrays_of_two_devices_are_refused_by_name(cuda):
+    _simulation, runtime = cuda
+    here, there = array(runtime, 64), array(runtime, 64, device=1)
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="`x` is on device 0, and `y` on 1"):
+        kernels.add[(1,)](here, there, here, 64, BLOCK=64)
+
+
+def test_memory_of_the_host_is_refused_by_name(cuda):
+    _simulation, runtime = cuda
+    here, host = array(runtime, 64), np.zeros(64, np.float32)
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match="argument `y` of `add` is ndarray in host memory"):
+        kernels.add[(1,)](here, host, here, 64, BLOCK=64)
+    with pytest.raises(nbxrt.ArgumentValueError, match="argument `y` of `add` is in host memory"):
+        kernels.add[(1,)](here, Foreign(host.ctypes.data), here, 64, BLOCK=64)
+
+
+def test_arrays_of_another_runtime_are_refused_by_name(cuda):
+    _simulation, runtime = cuda
+    here, other = array(runtime, 64), array(nbxrt.open("host"), 64)
+
+    with pytest.raises(nbxrt.ArgumentValueError, match=r"argument `out` of `add` is memory of <nbxrt.Runtime host"):
+        kernels.add[(1,)](here, here, other, 64, BLOCK=64)
+
+
+def test_addresses_of_other_libraries_are_taken(cuda):
+    simulation, runtime = cuda
+    own = array(runtime, 64)
+    foreign = Foreign(own.ptr)
+
+    for x in (own, foreign, own, foreign):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+
+    assert len({launch.arguments for launch in simulation.launches()}) == 1
+
+
+def test_a_launch_goes_to_the_current_stream(cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    stream = nbxrt.Device(0, runtime=runtime).create_stream()
+
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    with stream:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+
+    assert sorted(launch.stream for launch in simulation.launches()) == [0, 0, stream.handle]
+
+
+def test_torchs_current_stream_is_shared_where_torch_is_in_use(cuda, monkeypatch):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    stream = runtime.stream_create()
+    accelerator = types.SimpleNamespace(
+        is_initialized=lambda: True, current_stream=lambda _device: types.SimpleNamespace(cuda_stream=stream)
+    )
+    torch = types.SimpleNamespace(cuda=accelerator, Tensor=type("Tensor", (), {}))
+
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    monkeypatch.setitem(__import__("sys").modules, "torch", torch)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+
+    assert sorted(launch.stream for launch in simulation.launches()) == [0, stream]
+
+
+def test_a_closed_array_is_refused(cuda):
+    simulation, runtime = cuda
+    x, closed = array(runtime, 64), array(runtime, 64)
+    kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
+    closed.buffer().close()
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
+        kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
+    runtime.sync()
+    assert len(simulation.launches()) == 1
+
+
+# what Triton's run honours
+
+
+def test_an_empty_grid_launches_nothing(cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    for _each in range(2):
+        assert kernels.add[(0,)](x, x, x, 64, BLOCK=64) is not None
+    runtime.sync()
+
+    assert simulation.launches() == []
+
+
+def test_hooks_are_called_as_triton_calls_them(cuda):
+    _simulation, runtime = cuda
+    x, seen = array(runtime, 64), []
+
+    def enter(metadata):
+        seen.append(metadata.get()["name"])
+
+    knobs.runtime.launch_enter_hook.add(enter)
+    try:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    finally:
+        knobs.runtime.launch_enter_hook.remove(enter)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    assert seen == ["add"]
+    assert _fallbacks() == {"launch hooks": 1}
+
+
+def test_a_pre_run_hook_runs_once_a_launch(cuda):
+    simulation, runtime = cuda
+    x, seen = array(runtime, 64), []
+    hook = lambda *given, **named: seen.append(named["BLOCK"])  # noqa: E731
+    kernels.add.add_pre_run_hook(hook)
+    try:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    finally:
+        kernels.add.pre_run_hooks.clear()
+    runtime.sync()
+
+    assert seen == [64]
+    assert len(simulation.launches()) == 1
+
+
+def test_a_global_variable_that_changed_is_refused_as_triton_does(cuda, monkeypatch):
+    _simulation, runtime = cuda
+    out = array(runtime, 64)
+    scaled[(1,)](out)
+    monkeypatch.setitem(globals(), "SCALE", tl.constexpr(3))
+
+    with pytest.raises(RuntimeError, match="Global variable SCALE has changed"):
+        scaled[(1,)](out)
+
+
+def test_debug_is_tritons(cuda, monkeypatch):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+    monkeypatch.setattr(knobs.runtime, "debug", True)
+
+    compiled = kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    assert compiled.metadata.debug
+    assert _fallbacks() == {"debug": 1}
+
+
+def test_kernels_that_the_device_cannot_hold_are_skipped_by_an_autotuner(simulate):
+    simulation, runtime = simulate()
+    simulation.set_attribute("max_shared_memory_per_block_optin", 60 << 10)
+    a, b, c = array(runtime, 1 << 16, "float16"), array(runtime, 1 << 16, "float16"), array(runtime, 1 << 16)
+    sizes = [{"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}, {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32}]
+    tuned = triton.autotune([triton.Config(size) for size in sizes], key=["k"])(kernels.multiply)
+
+    tuned[(1, 1)](a, b, c, 256, 256, 256, 256, 1, 256, 1, 256, 1)
+
+    assert tuned.best_config.kwargs["BLOCK_M"] == 32
+    assert _fallbacks() == {}
+
+
+def test_scratch_is_allocated_for_the_time_of_a_launch(cuda):
+    simulation, runtime = cuda
+    x, out = array(runtime, 1024), array(runtime, 1024)
+    held = len(simulation.ledger())
+
+    compiled = described[(3,)](x, out, 16)
+    runtime.sync()
+
+    assert compiled.metadata.global_scratch_size > 0
+    (launch,) = simulation.launches()
+    assert int.from_bytes(launch.arguments[-2], "little") != 0
+    assert len([live for live in simulation.ledger() if live.kind in ("device", "pool")]) <= held
+
+
+def test_the_users_allocator_gives_scratch(cuda):
+    simulation, runtime = cuda
+    x, out, scratch, asked = array(runtime, 1024), array(runtime, 1024), array(runtime, 4096), []
+
+    def allocate(size, alignment, stream):
+        asked.append((size, alignment, stream))
+        return scratch
+
+    triton.set_allocator(allocate)
+    compiled = described[(3,)](x, out, 16)
+    runtime.sync()
+
+    assert asked == [(3 * compiled.metadata.global_scratch_size, compiled.metadata.global_scratch_align, 0)]
+    assert int.from_bytes(simulation.launches()[0].arguments[-2], "little") == scratch.ptr
+
+
+def test_a_kernel_can_be_compiled_without_a_launch(cuda):
+    simulation, runtime = cuda
+
+    compiled = kernels.add.warmup("*fp32" and array(runtime, 64), array(runtime, 64), array(runtime, 64), 64,
+                                  BLOCK=64, grid=(1,))  # fmt: skip
+
+    assert compiled.name == "add"
+    assert simulation.launches() == []
+    compiled[(2, 1, 1)](*[array(runtime, 64)] * 3, 64, 64)
+    runtime.sync()
+    assert simulation.launches()[0].grid == (2, 1, 1)
+
+
+def test_measuring_needs_no_torch(cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    milliseconds = triton.testing.do_bench(lambda: kernels.add[(1,)](x, x, x, 64, BLOCK=64), warmup=1, rep=1)
+
+    assert milliseconds > 0
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda x: kernels.add[(1,)](x, x, x, BLOCK=64), TypeError, r"missing .*argument: 'n'"),
+        (lambda x: kernels.add[(1,)](x, x, "x", 1, BLOCK=64), TypeError, "argument `out` of `add` is str"),
+        (lambda x: kernels.add[(1,)](x, x, x, np.int32(1), BLOCK=64), TypeError, "argument `n` of `add` is int32"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, unknown=1), KeyError, "unknown"),
+        (lambda x: kernels.add[(1, -2)](x, x, x, 1, BLOCK=64), ValueError, "the grid's y of `add` is -2"),
+        (lambda x: kernels.add[(1.5,)](x, x, x, 1, BLOCK=64), TypeError, "the grid's x of `add` is an integer"),
+        (lambda x: kernels.add[1](x, x, x, 1, BLOCK=64), TypeError, "a tuple of one to three extents"),
+        (lambda x: kernels.add[(1, 1, 1, 1)](x, x, x, 1, BLOCK=64), ValueError, "one to three extents, not 4"),
+        (lambda x: kernels.add[(2**31,)](x, x, x, 1, BLOCK=64), ValueError, "is 2147483648, which is not in"),
+        (lambda x: kernels.add[lambda _meta: (-1,)](x, x, x, 1, BLOCK=64), ValueError, "the grid's x of `add` is -1"),
+        (lambda x: kernels.annotated[(1,)](x, 1, 1, 1, 1, 1.5, 1, 1, 1), TypeError, "argument `e` of `annotated`"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_known", [False, True], ids=["first", "known"])
+def test_bad_input_is_refused_before_anything_is_launched(call, error, says, is_known, cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    if is_known:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+        kernels.annotated[(1,)](x, 1, 1, 1, 1, 1, 1, 1, 1)
+        runtime.sync()
+        simulation.clear()
+
+    with pytest.raises(error, match=says):
+        call(x)
+
+    runtime.sync()
+    assert simulation.launches() == []
+
+
+def test_elements_that_triton_has_no_type_for_are_refused_by_name(cuda):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match="argument `y` of `add` has elements of complex64"):
+        kernels.add[(1,)](x, array(runtime, 64, "complex64"), x, 64, BLOCK=64)
+
+
+# threads
+
+
+def test_no_launch_of_many_threads_is_torn(cuda, stub):
+    _simulation, runtime = cuda
+    arrays = [array(runtime, 64) for _each in range(4)]
+    call, _attributes = runtime.launches.of({})
+    call.function = stub.cuLaunchKernelEx
+    for x in arrays:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    stub.stub_check()
+    failures = []
+
+    def run(x):
+        launch = kernels.add[((x.ptr >> 4) % 7 + 1,)]
+        try:
+            for _each in range(100_000):
+                launch(x, x, x, 64, BLOCK=64)
+        except BaseException as error:  # a thread's failure is the test's
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(x,)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert (stub.stub_launches(), stub.stub_torn()) == (400_000, 0)
+
+
+# in and out
+
+
+def test_taking_nbxrt_out_leaves_triton_as_it_was(simulate):
+    before = JITFunction.run, JITFunction.__dict__.get("__getitem__"), triton.runtime.driver._active
+    _simulation, runtime = simulate()
+    x = array(runtime, 64)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    nbxrt.triton.uninstall()
+
+    assert (JITFunction.run, JITFunction.__dict__.get("__getitem__"), triton.runtime.driver._active) == before
+    assert nbxrt.triton.stats() == {"kernels": 0, "compiled": 0, "fallbacks": {}}
+
+
+def test_no_driver_of_tritons_is_asked_whether_it_is_active(simulate, monkeypatch):
+    def is_active():
+        raise AssertionError("asked")
+
+    for backend in triton.backends.backends.values():
+        monkeypatch.setattr(backend.driver, "is_active", staticmethod(is_active))
+
+    _simulation, runtime = simulate()
+    x = array(runtime, 64)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    assert nbxrt.triton.stats()["compiled"] == 1
+
+
+def test_a_backend_that_triton_does_not_know_is_refused(simulate, monkeypatch):
+    _simulation, runtime = simulate()
+    monkeypatch.delitem(triton.backends.backends, "nvidia")
+
+    with pytest.raises(nbxrt.CapabilityError, match="the installed Triton does not compile for `cuda`: it has amd"):
+        nbxrt.triton.install(runtime)
+
+
+def test_tritons_own_launcher_can_be_asked_for(simulate, monkeypatch):
+    monkeypatch.setenv("NBX_LAUNCHER", "triton")
+    run = JITFunction.run
+
+    simulate()
+
+    assert JITFunction.run is run
+    monkeypatch.setenv("NBX_LAUNCHER", "other")
+    with pytest.raises(nbxrt.ArgumentValueError, match="NBX_LAUNCHER='other' is no launcher"):
+        nbxrt.triton.install("host")
+
+
+def test_a_cache_that_cannot_be_written_is_named(simulate, monkeypatch, tmp_path):
+    _simulation, runtime = simulate()
+    x = array(runtime, 64)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "file"))
+
+    with pytest.raises(nbxrt.CapabilityError, match=r"cache in .*file: .*(exists|Not a directory)"):
+        scaled[(1,)](x)
