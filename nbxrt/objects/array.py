@@ -28,8 +28,8 @@ class DeviceArray:
     """
 
     __slots__ = (
-        "__weakref__", "_device_idx", "device", "dtype", "exports", "is_aligned", "launch_key", "memory", "ptr", "runtime",
-        "shape", "strides",
+        "__weakref__", "_device_idx", "device", "dtype", "exports", "is_aligned", "launch_key", "memory", "ptr",
+        "runtime", "shape", "strides",
     )  # fmt: skip
 
     device: "Device"
