@@ -165,7 +165,7 @@ def _doubt(listed: "list[int]", nodes: "tuple[str, ...]", machine: Machine) -> s
 
 
 def _uses_a_device(nodes: "tuple[str, ...]", machine: Machine) -> bool:
-    """Whether a device node is mapped into this process: a context does that, and some runtimes when they count devices."""
+    """Whether a device node is mapped into this process, as it is for a context and, by some runtimes, for a count."""
     from fnmatch import fnmatchcase
 
     patterns = [machine.under(node) for node in nodes]

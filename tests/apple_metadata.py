@@ -71,7 +71,8 @@ def _spelled(written: bytes | str) -> str:
 _SELECTOR = re.compile(r'_PRIVATE_DEF_SEL\((\w+),\s*"([^"]+)"\)')
 _ENUM = re.compile(r"_(?:MTL|NS)_(?:ENUM|OPTIONS)\((?:NS::)?(U?Integer|uint\d+_t|std::\w+), (\w+)\)")
 _INLINE = re.compile(
-    r"_(?:MTL|NS)_INLINE ([^\n(]+?)\s*\b(?:MTL|NS)::(\w+)(?:<[^>]*>)?::(\w+)\(([^\n]*?)\)\s*(?:const)?\s*\n\{\n(.*?)\n\}",
+    r"_(?:MTL|NS)_INLINE ([^\n(]+?)\s*\b(?:MTL|NS)::(\w+)(?:<[^>]*>)?::(\w+)"
+    r"\(([^\n]*?)\)\s*(?:const)?\s*\n\{\n(.*?)\n\}",
     re.DOTALL,
 )
 _SENT = re.compile(r"_PRIVATE_SEL\((\w+)\)")
