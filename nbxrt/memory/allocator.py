@@ -387,7 +387,11 @@ class DeviceAllocator:
         key = self._stream(stream)
         if self._lost is not None:
             raise errors.again(self._lost)
-        policy = self.policy(device)
+        try:
+            policy = self.policy(device)
+        except errors.DeviceError as error:
+            self.failed(error)
+            raise
         if not size:
             return None
         bins = policy.bins(key)

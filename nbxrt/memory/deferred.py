@@ -31,31 +31,51 @@ class Deferred:
         self._make = runtime.event_create_flags if runtime.supports("event_create_flags") else runtime.event_create
         self._flags = {"timing": False} if runtime.supports("event_create_flags") else {}
         self._record, self._query, self._destroy = runtime.event_record, runtime.event_query, runtime.event_destroy
-        self._wait, self._sync = runtime.event_sync, runtime.sync
+        self._wait, self._sync, self._sync_stream = runtime.event_sync, runtime.sync, runtime.stream_sync
         self._events: list[int] = []
+        #: Memory of which no event could be had.
+        self._unsure: list[tuple[int, Taker]] = []
         self._queues: dict[Any, deque[tuple[int, tuple[tuple[Any, int], ...], Taker, int]]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, list(self._queues.values())))
+        return len(self._unsure) + sum(map(len, list(self._queues.values())))
 
     def put(self, address: int, streams: "tuple[Any, ...]", taker: "Taker") -> None:
         """Let the taker have the memory back when the work that these streams have now has finished.
 
-        Raises: DeviceError when not even waiting for the device tells that it has; then the memory is not given back.
+        Where no event can be had of a stream its work is waited for at once, or if that fails too, at the next look.
+        Raises: DeviceError after which the context is lost.
         """
+        if any(stream.__class__ is tuple and stream[1] != get_ident() for stream in streams):
+            self._wait_for_all(address, (), taker)  # another thread's own stream cannot be named here
+            return
         try:
-            if any(stream.__class__ is tuple and stream[1] != get_ident() for stream in streams):
-                self._home.run(self._sync)  # another thread's own stream cannot be named here
-                taker.settle(address)
-                return
             marks = tuple((stream, self._home.run(self._marked, stream)) for stream in streams)
-        except errors.DeviceError as error:  # a stream that is destroyed already, say: its work can only be waited for
+        except errors.DeviceError as error:  # the stream is destroyed already, say, or of another device
             if error.sticky:
                 raise
-            self._home.run(self._sync)
-            taker.settle(address)
+            self._wait_for_all(address, streams, taker)
             return
         self._enqueue(marks, taker, address)
+
+    def _wait_for_all(self, address: int, streams: "tuple[Any, ...]", taker: "Taker") -> None:
+        try:
+            for stream in streams:
+                self._wait_for(stream)
+            self._home.run(self._sync)
+        except errors.DeviceError as error:
+            if error.sticky:
+                raise
+            self._unsure.append((address, taker))
+            return
+        taker.settle(address)
+
+    def _wait_for(self, stream: "Any") -> None:
+        try:
+            self._sync_stream(stream[0] if stream.__class__ is tuple else stream)
+        except errors.DeviceError as error:
+            if error.kind != "invalid_handle":  # of a stream that is gone only its device can be waited for
+                raise
 
     def _marked(self, stream: "Any") -> int:
         event = self._event()
@@ -82,7 +102,7 @@ class Deferred:
 
         Raises: DeviceError; what waited still waits.
         """
-        if self._queues:
+        if self._queues or self._unsure:
             self._look(self._query)
 
     def drain(self) -> None:
@@ -99,26 +119,41 @@ class Deferred:
             self._look(waited)
 
     def _look(self, is_done: "Any") -> None:
-        for queue in list(self._queues.values()):
-            while queue:
-                try:
-                    first = queue.popleft()
-                except IndexError:  # another thread looks too
-                    break
-                event, rest, taker, address = first
-                try:
-                    done = is_done(event)
-                except BaseException:
-                    queue.appendleft(first)
-                    raise
+        if self._unsure:
+            self._home.run(self._sync)
+            while self._unsure:
+                address, taker = self._unsure.pop()
+                taker.settle(address)
+        moved = True
+        while moved:
+            moved = False
+            for queue in list(self._queues.values()):
+                moved |= self._look_at(queue, is_done)
+
+    def _look_at(self, queue: "deque[Any]", is_done: "Any") -> bool:
+        """Take what has finished from one stream's queue; whether something goes on to another stream's."""
+        moved = False
+        while queue:
+            try:
+                first = queue.popleft()
+            except IndexError:  # another thread looks too
+                break
+            event, rest, taker, address = first
+            done = False
+            try:
+                done = is_done(event)
+            finally:
                 if not done:
                     queue.appendleft(first)
-                    break
-                self._events.append(event)
-                if rest:
-                    self._enqueue(rest, taker, address)
-                else:
-                    taker.settle(address)
+            if not done:
+                break
+            self._events.append(event)
+            if rest:
+                self._enqueue(rest, taker, address)
+                moved = True
+            else:
+                taker.settle(address)
+        return moved
 
     def release(self) -> None:
         """Destroy the events that are not in use.

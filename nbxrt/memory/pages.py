@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 #: Largest piece of physical memory, unless told otherwise. docs/memory.md has what other sizes cost and save.
 HANDLE = 24 << 20
+#: A piece may be larger where much is reserved already, or asked for at once: these parts of it. Their number stays
+#: small that way, and with it the time that growing takes. benchmarks/memory.py shows what all three numbers trade.
+PIECES, PARTS = 320, 24
 #: A heap's range of addresses is this part of the device's memory, and so many ranges are made at most.
 RANGE, SMALL_RANGE, MOST_RANGES = 9 / 8, 1 / 16, 64
 
@@ -213,14 +216,19 @@ class PageSource:
         made: list[int] = []
         try:
             for address, size in parts:
-                for offset in range(0, size, self.handle):
-                    self._add_piece(heap, address + offset, min(self.handle, size - offset))
+                largest = self._largest_piece(size)
+                for offset in range(0, size, largest):
+                    self._add_piece(heap, address + offset, min(largest, size - offset))
                     made.append(address + offset)
         except BaseException:
             for address in reversed(made):
                 self._drop_piece(heap, address)
             self._tidy_quietly(heap)
             raise
+
+    def _largest_piece(self, nbytes: int) -> int:
+        """Bytes of the largest piece that a growth by so many bytes is made of."""
+        return max(self.handle, self._whole(max(self._tally.reserved // PIECES, nbytes // PARTS)))
 
     def _add_piece(self, heap: "Heap", address: int, nbytes: int) -> None:
         allocation = self._create(nbytes, self._home.device)

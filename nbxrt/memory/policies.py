@@ -126,7 +126,7 @@ class OrderedPolicy(SinglePolicy):
         super().__init__(home, why)
         runtime = home.runtime
         self._malloc, self._free = runtime.malloc_async, runtime.free_async
-        self._sync, self._wait = runtime.sync, runtime.stream_wait_event
+        self._sync, self._sync_stream, self._wait = runtime.sync, runtime.stream_sync, runtime.stream_wait_event
         self._make, self._record, self._destroy = runtime.event_create, runtime.event_record, runtime.event_destroy
         self._pool = 0
         if runtime.supports("mempool_set_attribute", home.device):
@@ -153,8 +153,27 @@ class OrderedPolicy(SinglePolicy):
             self._sync()
         else:
             for other in others:
-                self._order(handle, other)
-        self._free(address, handle or 0)
+                self._order_or_wait(handle, other)
+        try:
+            self._free(address, handle or 0)
+        except errors.DeviceError as error:  # the stream is destroyed already
+            if error.kind != "invalid_handle":
+                raise
+            self._sync()
+            self._free(address, 0)
+
+    def _order_or_wait(self, stream: int, other: "Any") -> None:
+        try:
+            self._order(stream, other)
+        except errors.DeviceError as error:  # the stream is destroyed already, say, or of another device
+            if error.sticky:
+                raise
+            self._sync()
+            try:
+                self._sync_stream(other)
+            except errors.DeviceError as gone:
+                if gone.kind != "invalid_handle":
+                    raise
 
     def _order(self, stream: int, other: "Any") -> None:
         """Later work of a stream waits for what another has now."""

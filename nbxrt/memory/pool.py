@@ -40,7 +40,7 @@ SMALL = 128 << 10
 #: Up to so many blocks are joined one by one; more are put in order all at once.
 FEW = 24
 #: While the small heap is less than this part of all, it grows rather than being searched for what could be joined.
-SMALL_SHARE = 1024
+SMALL_SHARE = 512
 #: So many sizes are remembered; then those that are not in use are forgotten.
 MOST_SIZES = 1 << 16
 

@@ -1,0 +1,148 @@
+"""Out of memory, and errors after which the context is lost."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+import nbxrt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbxrt.simulation import Simulation
+
+MIB = 1 << 20
+
+
+def test_blocks_that_wait_are_given_back_for_a_request_that_does_not_fit(
+    runtime: nbxrt.Runtime, simulation: Simulation, calls: Callable[[], list[str]]
+) -> None:
+    simulation.memory = 100 * MIB
+    account = nbxrt.DeviceAllocator(runtime, "caching")
+    for ptr in [account.malloc(10 * MIB) for _block in range(10)]:
+        account.free(ptr)
+    calls()
+
+    account.malloc(60 * MIB)
+
+    made = [call for call in calls() if call in ("malloc", "free")]
+    assert made == ["malloc", *["free"] * 10, "malloc"]
+
+
+def test_the_error_says_who_holds_what_and_the_pool_is_usable_afterwards(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    simulation.memory = 100 * MIB
+    simulation.set_processes(0, [(os.getpid(), 60 * MIB), (4242, 30 * MIB)])
+    held = account.malloc(40 * MIB)
+
+    with pytest.raises(nbxrt.OutOfMemoryError) as caught:
+        account.malloc(200 * MIB)
+
+    error = caught.value
+    assert isinstance(error, MemoryError)
+    assert (error.requested, error.total, error.allocated, error.device) == (200 * MIB, 100 * MIB, 40 * MIB, 0)
+    assert error.free == 100 * MIB - error.reserved
+    assert error.process_other == 60 * MIB - error.reserved
+    assert [(each.pid, each.nbytes) for each in error.processes] == [(4242, 30 * MIB)]
+    assert "200.0 MiB were requested" in error.message
+    assert "process 4242 has 30.0 MiB" in error.message
+    assert error.hint == "the request is larger than the device: split it"
+    assert account.runtime.get_last_error() == 0
+    account.free(held)
+    account.free(account.malloc(90 * MIB))
+
+
+def test_the_next_step_is_the_one_that_helps(runtime: nbxrt.Runtime, simulation: Simulation) -> None:
+    simulation.memory = 100 * MIB
+    account = nbxrt.DeviceAllocator(runtime, "caching")
+    blocks = [account.malloc(9 * MIB) for _block in range(10)]
+    for ptr in blocks[::2]:
+        account.free(ptr)
+
+    with pytest.raises(nbxrt.OutOfMemoryError) as caught:
+        account.malloc(40 * MIB)
+
+    assert "NBXRT_ALLOCATOR=expandable" in caught.value.hint
+    assert 0 < caught.value.fragmentation < 1
+    expandable = nbxrt.DeviceAllocator(runtime, "expandable")
+    for ptr in blocks[1::2]:
+        account.free(ptr)
+    account.trim()
+    blocks = [expandable.malloc(10 * MIB) for _block in range(10)]
+    for ptr in blocks[::2]:
+        expandable.free(ptr)
+    expandable.malloc(50 * MIB)
+
+
+def test_hooks_are_asked_before_the_one_retry(account: nbxrt.DeviceAllocator, simulation: Simulation) -> None:
+    simulation.memory = 64 * MIB
+    cache = [account.malloc(20 * MIB) for _block in range(3)]
+    asked: list[tuple[int, int]] = []
+
+    def reclaim(device: int, nbytes: int) -> None:
+        asked.append((device, nbytes))
+        while cache:
+            account.free(cache.pop())
+        simulation.advance()
+
+    unregister = account.register_reclaim_hook(reclaim)
+
+    ptr = account.malloc(50 * MIB)
+
+    assert asked == [(0, 50 * MIB)]
+    unregister()
+    with pytest.raises(nbxrt.OutOfMemoryError):
+        account.malloc(50 * MIB)
+    assert len(asked) == 1
+    account.free(ptr)
+
+
+def test_memory_that_is_in_use_elsewhere_is_waited_for(pool: nbxrt.DeviceAllocator, simulation: Simulation) -> None:
+    simulation.memory = 64 * MIB
+    stream = pool.runtime.stream_create()
+    ptr = pool.malloc(40 * MIB)
+    pool.runtime.memset_async(ptr, 0, 40 * MIB, stream)
+    pool.record_use(ptr, stream)
+    pool.free(ptr)
+
+    pool.malloc(40 * MIB)
+
+    assert simulation.pending() == 0
+
+
+def test_a_lost_context_is_told_once_and_frees_are_silent(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    blocks = [account.malloc(5000) for _block in range(200)]
+    simulation.fail("*", 1, "illegal_address", onward=True)
+
+    with pytest.raises(nbxrt.DeviceError) as caught:
+        account.malloc(300 * MIB)
+    assert caught.value.sticky
+    assert "the context is lost: restart the process" in str(caught.value)
+    simulation.clear()
+    with pytest.raises(nbxrt.DeviceError) as again:
+        account.malloc(300 * MIB)
+    assert again.value.name == caught.value.name
+    for ptr in blocks:
+        account.free(ptr)
+
+    assert account.memory_allocated(0) == 0
+
+
+def test_an_error_that_loses_nothing_does_not_stop_the_account(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    account.policy(0)
+    for operation in ("malloc", "malloc_async", "mem_create"):
+        simulation.fail(operation, 1, "unknown")
+    with pytest.raises(nbxrt.DeviceError):
+        account.malloc(MIB)
+
+    simulation.mend()
+
+    assert account.malloc(MIB)

@@ -1,0 +1,353 @@
+"""The pools: what they reuse and give back, memory used on other streams, threads, finalizers."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nbxrt
+from nbxrt import memory
+from nbxrt.memory import hotpath
+from nbxrt.memory.ranges import FreeRanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbxrt.simulation import Simulation
+
+MIB = 1 << 20
+
+
+def test_a_freed_block_is_the_next_of_its_size_without_a_call(
+    pool: nbxrt.DeviceAllocator, calls: Callable[[], list[str]]
+) -> None:
+    pool.runtime.current.index = 0
+    ptr = pool.malloc(3 * MIB)
+    calls()
+
+    pool.free(ptr)
+
+    assert pool.malloc(3 * MIB) == ptr
+    assert calls() == []
+
+
+def test_sizes_of_the_same_rounding_share_blocks(pool: nbxrt.DeviceAllocator) -> None:
+    ptr = pool.malloc(1000)
+    pool.free(ptr)
+
+    assert pool.malloc(1024) == ptr
+
+
+def test_neighbours_are_joined_for_a_larger_request(pool: nbxrt.DeviceAllocator) -> None:
+    blocks = [pool.malloc(4 * MIB) for _block in range(5)]
+    reserved = pool.memory_reserved()
+    for ptr in blocks:
+        pool.free(ptr)
+
+    pool.malloc(20 * MIB)
+
+    assert pool.memory_reserved() == reserved
+
+
+def test_streams_do_not_share_blocks(pool: nbxrt.DeviceAllocator) -> None:
+    stream = pool.runtime.stream_create()
+    ptr = pool.malloc(MIB)
+    pool.free(ptr)
+
+    assert pool.malloc(MIB, stream=stream) != ptr
+    assert pool.malloc(MIB) == ptr
+
+
+def test_the_default_stream_has_one_pool_under_both_its_numbers(pool: nbxrt.DeviceAllocator) -> None:
+    ptr = pool.malloc(MIB, stream=1)
+    pool.free(ptr)
+
+    assert pool.malloc(MIB, stream=0) == ptr
+
+
+def test_the_stream_of_each_threads_own_has_a_pool_for_each_thread(pool: nbxrt.DeviceAllocator) -> None:
+    ptr = pool.malloc(MIB, stream=2)
+    pool.free(ptr)
+    others: list[int] = []
+
+    thread = threading.Thread(target=lambda: others.append(pool.malloc(MIB, stream=2)))
+    thread.start()
+    thread.join()
+
+    assert others[0] != ptr
+    assert pool.malloc(MIB, stream=2) == ptr
+
+
+def test_a_block_used_on_another_stream_returns_when_that_has_done_its_work(
+    pool: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    runtime = pool.runtime
+    stream = runtime.stream_create()
+    ptr = pool.malloc(MIB)
+    runtime.memset_async(ptr, 1, MIB, stream)
+    pool.record_use(ptr, stream)
+
+    pool.free(ptr)
+
+    assert pool.malloc(MIB) != ptr
+    assert pool.memory_allocated() == MIB
+    runtime.stream_sync(stream)
+    pool.trim(0, keep=1 << 30)  # looks at what has finished
+    assert ptr in [pool.malloc(MIB) for _block in range(3)]
+
+
+def test_a_free_on_another_stream_is_ordered_after_its_work(pool: nbxrt.DeviceAllocator) -> None:
+    runtime = pool.runtime
+    stream = runtime.stream_create()
+    ptr = pool.malloc(MIB)
+    runtime.memset_async(ptr, 1, MIB, stream)
+
+    pool.free(ptr, stream)
+
+    assert pool.malloc(MIB) != ptr
+
+
+def test_memory_whose_stream_is_destroyed_comes_back_all_the_same(pool: nbxrt.DeviceAllocator) -> None:
+    runtime = pool.runtime
+    stream = runtime.stream_create()
+    ptr = pool.malloc(MIB)
+    pool.record_use(ptr, stream)
+    runtime.stream_destroy(stream)
+
+    pool.free(ptr)
+
+    assert pool.malloc(MIB) == ptr
+
+
+def test_trimming_keeps_as_much_as_is_asked(pool: nbxrt.DeviceAllocator, left: Callable[[], list[Any]]) -> None:
+    blocks = [pool.malloc(30 * MIB) for _block in range(4)]
+    for ptr in blocks:
+        pool.free(ptr)
+
+    given_back = pool.trim(0, keep=50 * MIB)
+
+    assert 50 * MIB <= pool.memory_reserved() < 120 * MIB
+    assert given_back == 120 * MIB - pool.memory_reserved()
+    pool.trim()
+    assert left() == []
+
+
+def test_the_device_that_is_trimmed_need_not_be_current_and_the_current_one_stays(
+    pool: nbxrt.DeviceAllocator, left: Callable[[], list[Any]]
+) -> None:
+    pool.free(pool.malloc(MIB, 1))
+
+    pool.trim(1)
+
+    assert left() == []
+    assert pool.runtime.get_device() == 0
+
+
+def test_a_thread_that_never_chose_a_device_gets_no_context_on_another(
+    pool: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    pool.malloc(MIB, 1)
+
+    assert simulation.contexts() == {1}
+
+
+class TestExpandable:
+    @pytest.fixture
+    def account(self, runtime: nbxrt.Runtime) -> nbxrt.DeviceAllocator:
+        return nbxrt.DeviceAllocator(runtime, "expandable")
+
+    def test_pages_that_are_free_in_the_middle_back_a_block_elsewhere(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation
+    ) -> None:
+        simulation.memory = 200 * MIB
+        blocks = [account.malloc(20 * MIB) for _block in range(10)]
+        for ptr in blocks[::2]:
+            account.free(ptr)
+
+        account.malloc(100 * MIB)
+
+        assert account.memory_reserved() == 200 * MIB
+        assert account.peak_memory_reserved() == 200 * MIB
+
+    def test_gaps_that_were_given_back_are_used_again(self, account: nbxrt.DeviceAllocator) -> None:
+        blocks = [account.malloc(20 * MIB) for _block in range(6)]
+        for ptr in blocks[1:3]:
+            account.free(ptr)
+        account.trim()
+
+        ptr = account.malloc(38 * MIB)
+
+        assert blocks[0] < ptr < blocks[-1]
+
+    def test_the_stream_is_waited_for_before_memory_is_taken_away(
+        self, account: nbxrt.DeviceAllocator, calls: Callable[[], list[str]]
+    ) -> None:
+        stream = account.runtime.stream_create()
+        ptr = account.malloc(20 * MIB, stream=stream)
+        account.runtime.memset_async(ptr, 1, MIB, stream)
+        account.free(ptr)
+        calls()
+
+        account.trim()
+
+        made = calls()
+        assert made.index("stream_sync") < made.index("mem_unmap")
+
+    def test_the_handle_is_given_up_once_memory_is_mapped(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation
+    ) -> None:
+        account.malloc(100 * MIB)
+
+        assert [live.kind for live in simulation.ledger() if live.kind == "allocation"] == []
+
+    def test_a_peer_may_use_what_is_there_and_what_comes(self, account: nbxrt.DeviceAllocator) -> None:
+        runtime = account.runtime
+        first = account.malloc(MIB)
+
+        account.admit_peer(0, 1)
+        second = account.malloc(50 * MIB)
+
+        runtime.set_device(1)
+        for ptr in (first, second):
+            runtime.memset(ptr, 7, 16)
+
+    @pytest.mark.parametrize("operation", ["mem_create", "mem_map", "mem_set_access"])
+    def test_a_device_on_which_virtual_memory_fails_falls_back_with_a_sentence(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation, left: Callable[[], list[Any]], operation: str
+    ) -> None:
+        simulation.fail(operation, 1, "not_supported")
+
+        stats = account.stats(0)
+
+        assert stats["policy"] == "caching"
+        assert stats["why"].startswith("`expandable` was asked for and does not work here: ")
+        assert left() == []
+
+    @pytest.mark.parametrize("operation", ["mem_create", "mem_map", "mem_set_access"])
+    def test_growing_that_fails_half_way_holds_nothing(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation, left: Callable[[], list[Any]], operation: str
+    ) -> None:
+        account.policy(0)
+        simulation.fail(operation, 3, "unknown")
+
+        with pytest.raises(nbxrt.DeviceError):
+            account.malloc(100 * MIB)
+
+        assert left() == []
+        assert account.memory_reserved() == 0
+        account.malloc(100 * MIB)
+
+
+class TestThreads:
+    @pytest.mark.parametrize("policy", ["caching", "expandable"])
+    def test_many_threads_share_no_block_and_lose_none(
+        self, runtime: nbxrt.Runtime, policy: str, left: Callable[[], list[Any]]
+    ) -> None:
+        account = nbxrt.DeviceAllocator(runtime, policy)
+        owned: dict[int, int] = {}
+        faults: list[Any] = []
+        end = time.monotonic() + 0.5
+
+        def work(number: int) -> None:
+            try:
+                turn = 0
+                while time.monotonic() < end:
+                    turn += 1
+                    sizes = [512 * (1 + (turn + number + k) % 7) * (1 + 300 * (k % 2)) for k in range(6)]
+                    ptrs = [account.malloc(nbytes) for nbytes in sizes]
+                    faults.extend(ptr for ptr in ptrs if owned.setdefault(ptr, number) != number)
+                    for ptr in ptrs:
+                        del owned[ptr]
+                        account.free(ptr)
+                    if turn % 50 == number:
+                        account.trim(0)
+            except BaseException as error:  # noqa: BLE001
+                faults.append(error)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+
+        assert faults == []
+        assert account.memory_allocated(0) == 0
+        account.trim()
+        assert left() == []
+
+    def test_one_lock_guards_both_functions_where_python_has_none(self, runtime: nbxrt.Runtime) -> None:
+        account = nbxrt.DeviceAllocator(runtime, "caching")
+        malloc, free = hotpath.locked(account.malloc, account.free)
+
+        free(malloc(MIB))
+
+        assert account.memory_allocated() == 0
+
+
+class TestFinalizers:
+    def test_a_finalizer_inside_the_pool_may_free_and_allocate(self, pool: nbxrt.DeviceAllocator) -> None:
+        """The collector runs while the pool holds its lock: it is brought there by a source that makes garbage."""
+        policy = pool.policy(0)
+        grow = policy.source.grow
+        seen: list[int] = []
+
+        class Cycle:
+            def __init__(self) -> None:
+                self.me, self.ptr = self, pool.malloc(4096)
+
+            def __del__(self) -> None:
+                pool.free(self.ptr)
+                seen.append(pool.malloc(50 * MIB))
+
+        def growing(*arguments: Any) -> None:
+            gc.collect()
+            grow(*arguments)
+
+        Cycle()
+        policy.source.grow = growing
+
+        ptr = pool.malloc(100 * MIB)
+
+        assert len(seen) == 1
+        assert pool.memory_allocated() == 150 * MIB
+        for each in (ptr, *seen):
+            pool.free(each)
+        assert pool.memory_allocated() == 0
+
+    def test_nothing_is_imported_when_memory_is_freed(self, runtime: nbxrt.Runtime) -> None:
+        account = memory.account()
+        stream = runtime.stream_create()
+        device, other, host = account.malloc(MIB), account.malloc(MIB, 1), account.malloc_host(MIB)
+        account.record_use(device, stream)
+        modules = set(sys.modules)
+
+        for ptr in (device, other):
+            account.free(ptr)
+        account.free_host(host)
+
+        assert set(sys.modules) == modules
+
+
+class TestRanges:
+    def test_many_at_once_are_the_same_as_one_after_the_other(self) -> None:
+        given = [(512 * (7 * index % 1000), 512) for index in range(1, 900)]
+        one, many = FreeRanges(), FreeRanges()
+        for ranges in (one, many):
+            ranges.borders.add(512 * 400)
+
+        for address, nbytes in given:
+            one.give(address, nbytes)
+        many.give_many(given)
+
+        assert list(one) == list(many)
+        taken = [one.take(512 * size) for size in (1, 3, 1, 100)]
+        assert taken == [many.take(512 * size) for size in (1, 3, 1, 100)]
+        assert list(one) == list(many)
