@@ -130,6 +130,8 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Mem
     else:
         address = device.on(device.runtime.malloc_managed, nbytes)
         release = device.runtime.free
+    if kind == "pinned":  # it is given to others once the default stream has done its work, and those it is told of
+        stream = device.default_stream
     memory = Memory(device, address, nbytes, kind=kind, stream=stream, release=release)
-    memory.is_counted = kind == "device"
+    memory.is_counted = kind != "managed"
     return memory
