@@ -116,8 +116,10 @@ class Script:
     def _state_of(self, parameter: str) -> str:
         name = f"_state_of_{parameter}"
         if name not in self._fetched:
-            self.source.globals["_numbered"] = self.source.binder.listed().numbered
-            self._fetch(name, f"{name} = _numbered({self.names[parameter]})")
+            devices = self.source.binder.listed()
+            self.source.globals |= {"_listed": devices.listed, "_numbered": devices.numbered, "_Outside": IndexError}
+            given = self.names[parameter]
+            self._fetch(name, f"try: {name} = _listed[{given}]", f"except _Outside: {name} = _numbered({given})")
         return name
 
     def stream(self) -> str:

@@ -54,7 +54,8 @@ class Devices:
         self._binder = binder
         self._spec = binder.description["devices"]
         self._lock = threading.RLock()
-        self._listed: list[State] = []
+        #: Every device that was listed, the same list for good: generated functions look into it.
+        self.listed: list[State] = []
         self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
         self._made: list[tuple[str, State]] = []
         #: The calling thread's current device: `state`.
@@ -66,11 +67,11 @@ class Devices:
 
     def all(self) -> "list[State]":
         """Every device, GPUs first. A list without devices is made anew each time."""
-        if not self._listed:
+        if not self.listed:
             with self._lock:
-                if not self._listed:
-                    self._listed = self._list()
-        return self._listed
+                if not self.listed:
+                    self.listed += self._list()
+        return self.listed
 
     def gpus(self) -> int:
         """The number of devices that are GPUs."""
@@ -78,7 +79,10 @@ class Devices:
 
     def numbered(self, index: int) -> State:
         """The device of an ordinal. Raises: DeviceError where there is none at all."""
-        return self.all()[index] if self.all() else self.first()
+        try:
+            return self.listed[index]
+        except IndexError:  # the list was not made yet, or there is no device
+            return self.all()[index] if self.all() else self.first()
 
     def first(self) -> State:
         """The device of a thread that has set none, which is then its current one.
@@ -237,9 +241,9 @@ class Devices:
                     self._release(name, keeper)
                 except errors.NbxrtError:
                     continue
-            for state in self._listed:
+            for state in self.listed:
                 self._give_up(state, state.level, vars(state)[state.level])
-            self._listed = []
+            self.listed.clear()
 
     def _release(self, name: str, keeper: State) -> None:
         value = vars(keeper).pop(name)
