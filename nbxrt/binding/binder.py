@@ -542,6 +542,10 @@ class Binder:
             no_device = self._means_no_device(kind)
             device = self.current_device() if asks and not no_device else -1
             notes, hint = self._explain(kind, no_device)
+            if kind == "no_binary":
+                from nbxrt.binding import binaries  # only when a module was refused already
+
+                notes += binaries.explain(self, given, device)
             return library.failure(code, operation, symbol, given, device, notes, hint, kind)
 
         return fail

@@ -114,6 +114,7 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
         "interop": _interop(backend.interop or Interop()),
         "triton_architecture": backend.triton_architecture,
         "launch": _launch(backend.launch),
+        "binaries": _binaries(backend.binaries),
         "visibility": backend.visibility,
         "device_required": backend.device_required,
         "presence": {platform: _presence(rule) for platform, rule in backend.presence.items()},
@@ -156,6 +157,14 @@ def _interop(interop: Interop) -> dict[str, Any]:
         "streams": None if interop.streams is None else dict(interop.streams),
         "array_interface": interop.array_interface,
         "stream_protocol": interop.stream_protocol,
+    }
+
+
+def _binaries(rules: Any) -> dict[str, Any]:
+    return {
+        "targets": rules.get("targets", ""),
+        "device": rules.get("device", ""),
+        "variables": tuple(rules.get("variables", ())),
     }
 
 

@@ -223,6 +223,7 @@ class Backend:
     interop: Interop | None = None
     triton_architecture: tuple[int, ...] = ()
     launch: Mapping[str, Any] | None = None
+    binaries: Mapping[str, Any] = field(factory=dict)
     visibility: tuple[str, ...] = ()
     device_required: bool = False
     presence: Mapping[str, Any] = field(factory=dict)
@@ -263,6 +264,7 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         interop=Interop(**data["interop"]) if "interop" in data else None,
         triton_architecture=tuple(triton.get("architecture", ())),
         launch=data.get("launch"),
+        binaries=dict(data.get("binaries", {})),
         visibility=tuple(presence.pop("visibility", ())),
         device_required=presence.pop("required", False),
         presence=presence,

@@ -24,11 +24,14 @@ from nbxrt.catalogue.schema_layouts import enum_rules, layout_definitions
 from nbxrt.catalogue.schema_libraries import ROLES, library_definitions
 from nbxrt.catalogue.schema_messages import messages
 from nbxrt.catalogue.schema_parts import (
+    DEVICE_TARGET,
     NAME,
     NOT_BLANK,
     PLATFORMS,
     PROTOCOL,
     STRUCT_NAME,
+    TARGET,
+    VARIABLE,
     Schema,
     choice,
     integer,
@@ -160,6 +163,22 @@ def _top_level(contract: Contract) -> Schema:
             )
         ),
         "launch": optional(launch_rule()),
+        "binaries": optional(
+            keyed(
+                "binaries entry",
+                "What an error says of a module that holds no code for the device.",
+                {
+                    "targets": string(TARGET, "What the names of targets begin with in a module's bytes.", "sm_"),
+                    "device": string(
+                        DEVICE_TARGET,
+                        "The device's target, by the numbers of its compute capability.",
+                        "sm_{major}{minor}",
+                    ),
+                    "variables": strings(VARIABLE, "Variables by which a device passes for another.", ["SITE_TARGET"]),
+                },
+                minProperties=1,
+            )
+        ),
         "presence": reference("presence"),
         "libraries": keyed(
             "`libraries`",

@@ -77,7 +77,10 @@ def whole_file(completeness: Iterable[Schema]) -> Schema:
         "properties": {
             "platforms": _given("array"),
             **{key: _given("string") for key in ("kind", "handles")},
-            **{key: _given("object") for key in ("triton", "interop", "launch", "devices", "state", "policies")},
+            **{
+                key: _given("object")
+                for key in ("triton", "interop", "launch", "binaries", "devices", "state", "policies")
+            },
             "presence": {
                 "properties": {"required": _given("boolean"), "visibility": _given("array"), **platforms},
             },

@@ -154,6 +154,8 @@ PATTERNS = {
     schema_parts.DISTRIBUTION: "is not the name of a distribution, in lower case with hyphens",
     schema_parts.ROOT: "is not an absolute path or `$VARIABLE`",
     schema_parts.STEM: "is not a plain name, without slash or space",
+    schema_parts.TARGET: "is not the beginning of a target's name, such as `sm_`",
+    schema_parts.DEVICE_TARGET: "does not name a target by `{major}` and `{minor}`",
     schema_parts.PROTOCOL: "is not the name of a protocol such as `__dlpack__`",
     schema_parts.MEMBER: "is not a member of a structure, nor a path of such with dots",
     schema_parts.MACRO: "is not a macro, nor a macro and its value with `=`",

@@ -25,7 +25,7 @@ MARK = "CHECK"
 #: The usual name of the schema beside a file, which `nbxrt schema -o` writes.
 SCHEMA_FILE = "backend.schema.json"
 
-_LEFT_OUT = ("presence", "triton", "interop", "override", "extends", "headers", "evidence")
+_LEFT_OUT = ("presence", "triton", "interop", "binaries", "override", "extends", "headers", "evidence")
 _NOT_CHECKED = "not checked yet"
 
 
@@ -44,7 +44,7 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
     renaming = prefixes.found(base, prefix)
     data = {key: value for key, value in base.items() if key not in _LEFT_OUT and not key.startswith("x-")}
     data |= {"contract": contract.number, "name": name, "title": name.upper(), "priority": base["priority"] + 1}
-    left_out: dict[str, Any] = {key: base[key] for key in ("presence", "triton", "interop") if key in base}
+    left_out: dict[str, Any] = {key: base[key] for key in ("presence", "triton", "interop", "binaries") if key in base}
     data["libraries"] = {
         role: _library(library, renaming, left_out, role) for role, library in base["libraries"].items()
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,8 @@ def name(path: Path) -> str:
 
 def described(path: Path, contract: Contract) -> str:
     found = validation.validate_file(path, contract)
-    return rendered(found).replace(str(path), path.name) + "\n"
+    text = rendered(found).replace(str(path), path.name) + "\n"
+    return re.sub(r"(backends/\w+\.yaml):\d+:\d+", r"\1:LINE:COLUMN", text)  # where a shipped file says it may change
 
 
 @pytest.mark.parametrize("path", VALID, ids=name)

@@ -161,6 +161,48 @@ class TestNoDevice:
         assert simulate("cuda", "12.9").open().why_no_device() is None
 
 
+class TestCodeForAnotherCard:
+    """H05: a module that holds no code for the device is told with what both are, and with the way around."""
+
+    def refused(self, simulate: Simulate, backend: str, version: str, image: bytes, numbers: tuple[int, int]) -> str:
+        simulation = simulate(backend, version)
+        runtime = simulation.open()
+        for part, number in zip(("major", "minor"), numbers, strict=True):
+            simulation.set_attribute(f"compute_capability_{part}", number)
+        simulation.fail("module_load", kind="no_binary")
+        with pytest.raises(nbxrt.DeviceError) as caught:
+            runtime.module_load(image)
+        assert (caught.value.code, caught.value.kind) == (209, "no_binary")
+        return str(caught.value)
+
+    def test_hip_names_both_architectures_and_the_variable(
+        self, simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        image = (
+            b"\x7fELF..amdgcn-amd-amdhsa--gfx1100\0amdgcn-amd-amdhsa--gfx90a:xnack+\0amdgcn-amd-amdhsa--gfx90a\0_gfx7"
+        )
+        monkeypatch.delenv("HSA_OVERRIDE_GFX_VERSION", raising=False)
+
+        unset = self.refused(simulate, "hip", "7.1", image, (9, 4))
+        monkeypatch.setenv("HSA_OVERRIDE_GFX_VERSION", "9.4.1")
+        at_set = self.refused(simulate, "hip", "7.1", image, (9, 4))
+
+        assert "(209): the module holds no code for this card's gfx architecture" in unset
+        assert "  device 0 is gfx94x\n  the module names gfx90a, gfx1100\n" in unset
+        assert "  HSA_OVERRIDE_GFX_VERSION is not set\n\nhint: build for it" in unset
+        assert "  HSA_OVERRIDE_GFX_VERSION is set to '9.4.1'\n" in at_set
+
+    def test_cuda_names_both_compute_capabilities(self, simulate: Simulate) -> None:
+        image = b".version 8.0\n.target sm_100a\n.address_size 64\n"
+
+        said = self.refused(simulate, "cuda", "12.9", image, (9, 0))
+
+        assert "  device 0 is sm_90\n  the module names sm_100a" in said
+
+    def test_a_module_whose_targets_cannot_be_read_is_said_to_name_none(self, simulate: Simulate) -> None:
+        assert "the module names no target that begins gfx" in self.refused(simulate, "hip", "7.1", b"code", (11, 0))
+
+
 class TestNodes:
     """B08: the card's node is there, and this user may not open it."""
 
