@@ -12,6 +12,19 @@ INSIDE = Path(__file__).parent / "inside"
 TIERS = {"3.6": "all", "3.9": "all", "3.5": "nightly", "3.7": "nightly", "3.8": "nightly"}
 
 
+@pytest.mark.tier("all")
+@pytest.mark.needs("triton-3.9")
+def test_six_kernels_are_right_when_they_are_interpreted(tritons: Path, root: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NBX", "TRITON"))}
+    command = [tritons / "3.9" / "bin" / "python", root / "scripts" / "gpu_triton.py", "host", "--small"]
+
+    done = subprocess.run(
+        command, env=environment | {"PYTHONPATH": str(root)}, cwd=root, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("version", "part"),

@@ -1,0 +1,239 @@
+"""What the host pays for one launch of a Triton kernel: nbxrt, Triton's own way, cuda.core, and the bare call.
+
+    python benchmarks/launch.py [BACKEND] [--rounds N] [--burst N]
+    python benchmarks/launch.py --stub              no device: a function that does nothing in the driver's place
+
+On a device, launches come in bursts that are short enough that the queue never fills, on the default stream, every
+way in turn and in both orders (the first of two variants that are measured looks slower). All launch the same kernel
+with 5 arguments (3 pointers, an integer, a constant), and one with 15 (matmul). `bare` is the vendor's launch function
+called through ctypes with prebuilt objects, and nothing packed: what no Python launcher can go below. Triton's own way
+needs torch on Triton up to 3.7, and is left out where that is not installed. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import os
+import platform
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbxrt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+NOTHING = "int nothing(void *a, void *b, void *c, void *d) { return 0; }"
+SHAPE = {"BM": 64, "BN": 64, "BK": 32}
+
+
+def burst(call: Callable[[], object], count: int, sync: Callable[[], object]) -> float:
+    """Nanoseconds of one of `count` calls in a row, the queue empty before."""
+    sync()
+    start = time.perf_counter_ns()
+    for _each in range(count):
+        call()
+    taken = (time.perf_counter_ns() - start) / count
+    sync()
+    return taken
+
+
+def pointers(arrays: Any) -> list[int]:
+    return [array.data_ptr() for array in arrays]
+
+
+def launches(kernels: Any, vectors: Any, matrices: Any) -> dict[str, Callable[[], Any]]:
+    """The two launches, as a user writes them."""
+    x, y, out = vectors
+    a, b, c = matrices
+    add, multiply = kernels.add, kernels.product
+    return {
+        "5 arguments": lambda: add[(1,)](x, y, out, 1024, BLOCK=1024),
+        "15 arguments": lambda: multiply[(1,)](a, b, c, 64, 64, 64, 64, 1, 64, 1, 64, 1, **SHAPE),
+    }
+
+
+def bare(compiled: Any, values: list[int]) -> Callable[[], object]:
+    """The vendor's launch of a compiled kernel, everything prebuilt."""
+    shape = compiled.run.shape
+    slots = shape.slots
+    slot = slots.fresh()
+    parts = {"grid": (1, 1, 1), "block": (shape.threads, 1, 1), "shared_memory": (shape.shared,), "stream": (0,)}
+    rest = [each for name in slots.order for each in parts[name]]
+    struct.pack_into(slots.format, slot[0], slots.begin, *values, *rest)
+    function, call = ctypes.c_void_p(compiled.function), shape.call.function
+    if slot[1] is None:
+        block, shared = shape.threads, shape.shared
+        return lambda: call(function, 1, 1, 1, block, 1, 1, shared, None, slot[2], None)
+    configuration, arguments = slot[1], slot[2]
+    return lambda: call(configuration, function, arguments, None)
+
+
+class Ways:
+    """Each way of launching: what has to be in place for it, and its launches."""
+
+    def __init__(self, runtime: nbxrt.Runtime, kernels: Any) -> None:
+        self.runtime, self.kernels = runtime, kernels
+        self.vectors = [nbxrt.zeros(1024, device=nbxrt.Device(0, runtime=runtime)) for _each in range(3)]
+        self.matrices = [
+            nbxrt.zeros((64, 64), "float16", device=nbxrt.Device(0, runtime=runtime)) for _each in range(3)
+        ]
+        self.skipped: dict[str, str] = {}
+
+    def nbxrt(self) -> dict[str, Callable[[], Any]]:
+        nbxrt.triton.install(self.runtime)
+        return launches(self.kernels, self.vectors, self.matrices)
+
+    def bare(self) -> dict[str, Callable[[], Any]]:
+        made = self.nbxrt()
+        a = [*pointers(self.vectors), 1024]
+        b = [*pointers(self.matrices), 64, 64, 64, 64, 64, 64]  # strides of 1 are no arguments
+        given = {"5 arguments": a, "15 arguments": b}
+        return {name: bare(call(), given[name]) for name, call in made.items()}
+
+    def triton(self) -> dict[str, Callable[[], Any]]:
+        """Triton as it is, on torch's tensors."""
+        nbxrt.triton.uninstall()
+        if importlib.util.find_spec("torch") is None:
+            self.skipped["triton"] = "torch is not installed"
+            return {}
+        import torch
+
+        vectors = [torch.zeros(1024, device="cuda") for _each in range(3)]
+        matrices = [torch.zeros((64, 64), device="cuda", dtype=torch.float16) for _each in range(3)]
+        made = launches(self.kernels, vectors, matrices)
+        compiled = made["5 arguments"]()
+        x, y, out = vectors
+        made["5 arguments, compiled kernel"] = lambda: compiled[(1, 1, 1)](x, y, out, 1024, 1024)
+        return made
+
+    def core(self) -> dict[str, Callable[[], Any]]:
+        """cuda.core's launch of the same binary."""
+        made = self.nbxrt()
+        compiled = made["5 arguments"]()
+        try:
+            from cuda.core import Device, LaunchConfig, ObjectCode, launch
+        except ImportError:
+            try:
+                from cuda.core.experimental import Device, LaunchConfig, ObjectCode, launch
+            except ImportError:
+                self.skipped["cuda.core"] = "it is not installed"
+                return {}
+        device = Device(0)
+        device.set_current()
+        stream = device.default_stream
+        kernel = ObjectCode.from_cubin(compiled.kernel).get_kernel(compiled.name)
+        shape = compiled.run.shape
+        config = LaunchConfig(grid=1, block=shape.threads, shmem_size=shape.shared)
+        x, y, out = pointers(self.vectors)
+        n, null = ctypes.c_int(1024), ctypes.c_uint64(0)
+        return {"5 arguments": lambda: launch(stream, config, kernel, x, y, out, n, null, null)}
+
+
+def on_a_device(backend: str | None, rounds: int, count: int) -> dict[str, Any]:
+    runtime = nbxrt.open(backend)
+    nbxrt.triton.install(runtime)
+    import triton
+    import triton_kernels as kernels
+
+    ways = Ways(runtime, kernels)
+    order = {"bare": ways.bare, "nbxrt": ways.nbxrt, "cuda.core": ways.core, "triton": ways.triton}
+    times: dict[str, dict[str, list[float]]] = {}
+    for turn in range(rounds):
+        names = list(order) if turn % 2 else list(reversed(order))
+        for name in names:
+            if name in ways.skipped:
+                continue
+            try:
+                made = order[name]()
+                for what, call in made.items():
+                    for _each in range(3):
+                        call()
+                    taken = [burst(call, count, runtime.sync) for _each in range(20)]
+                    times.setdefault(what.split(",")[0], {}).setdefault(
+                        name + ("" if "," not in what else " compiled kernel"), []
+                    ).extend(taken)
+            except Exception as failure:  # noqa: BLE001  # the other ways still tell something
+                ways.skipped[name] = f"{type(failure).__name__}: {failure}"
+    facts = {"device": runtime.device_name(0), "triton": triton.__version__, "burst": count, "rounds": rounds}
+    return facts | _told(times) | {"skipped": ways.skipped, "stats": nbxrt.triton.stats()}
+
+
+def _told(times: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
+    told: dict[str, Any] = {"nanoseconds": {}, "ratios": {}}
+    for what, by_way in times.items():
+        medians = {way: statistics.median(taken) for way, taken in by_way.items()}
+        told["nanoseconds"][what] = {
+            way: {"median": round(medians[way]), "min": round(min(taken))} for way, taken in by_way.items()
+        }
+        told["ratios"][what] = {
+            f"nbxrt / {way}": round(medians["nbxrt"] / value, 3)
+            for way, value in medians.items()
+            if way != "nbxrt" and "nbxrt" in medians
+        }
+    return told
+
+
+def on_a_stub(rounds: int) -> dict[str, Any]:
+    """The launcher's own cost: the vendor's function is one that does nothing."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "launch"))
+    import binaries
+
+    from nbxrt.simulation import build
+
+    folder = Path(tempfile.mkdtemp())
+    (folder / "nothing.c").write_text(NOTHING)
+    library = folder / "nothing.so"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, folder / "nothing.c"], check=True)  # noqa: S607
+    simulation = build("cuda", folder / "cuda")
+    simulation.on_image(binaries.module_text)
+    simulation.set_attribute("compute_capability_major", 9)
+    simulation.set_attribute("compute_capability_minor", 0)
+    runtime = simulation.open()
+    nbxrt.triton.install(runtime)
+    import triton
+    import triton_kernels as kernels
+
+    call, _attributes = runtime.launches.of({})
+    nothing = ctypes.CDLL(str(library)).nothing
+    call.function = nothing
+    ways = Ways(runtime, kernels)
+    made = {"nbxrt": launches(kernels, ways.vectors, ways.matrices), "bare": ways.bare()}
+    times: dict[str, dict[str, list[float]]] = {}
+    for _turn in range(rounds * 20):
+        for way, calls in made.items():
+            for what, each in calls.items():
+                each()
+                times.setdefault(what, {}).setdefault(way, []).append(burst(each, 1000, lambda: None))
+    return {"device": "none: a stub", "triton": triton.__version__} | _told(times) | {"stats": nbxrt.triton.stats()}
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("backend", nargs="?")
+    given.add_argument("--rounds", type=int, default=8)
+    given.add_argument("--burst", type=int, default=64)
+    given.add_argument("--stub", action="store_true")
+    arguments = given.parse_args()
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    facts = (
+        on_a_stub(arguments.rounds)
+        if arguments.stub
+        else on_a_device(arguments.backend, arguments.rounds, arguments.burst)
+    )
+    print(json.dumps({"python": platform.python_version(), **facts}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
