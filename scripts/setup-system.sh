@@ -7,6 +7,7 @@ packages=(
     gcc gobjc libc6-dev make python3-venv
     ocl-icd-libopencl1 pocl-opencl-icd opencl-c-headers
     libze1 libze-dev
+    libopenmpi-dev openmpi-bin
 )
 
 is_installed() {

@@ -288,10 +288,12 @@ class Communicator:
     # giving work; a group does the same for several communicators at once
 
     def _give(self, name: str, arguments: tuple[Any, ...], stream: Any, *arrays: Any) -> None:
-        handle = self._spans.stream(stream)
-        self._refuse_if_over()
+        handle = stream if stream.__class__ is int else self._spans.stream(stream)
+        if self._broken is not None or self._closed:
+            self._refuse_if_over()
         for array in arrays:
-            self._spans.use(array, handle)
+            if array is not None:
+                self._spans.use(array, handle)
         if self.collecting is not None:
             self.collecting.add(self, name, arguments, handle)
             return
@@ -301,7 +303,8 @@ class Communicator:
             self.send_off(name, arguments, handle)
         except FAILURES as failure:
             raise self.meaning(name, failure) from failure.__cause__
-        self.mark(name, handle)
+        if self._marks is not None:
+            self._marks.put(name, handle)
 
     def agree(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Where the check is asked for, see that all ranks call the same. Messages are between two, and not seen here.
@@ -321,7 +324,7 @@ class Communicator:
         if self._progress is not None:
             self._progress.advance()
         self._last = name
-        operation(*arguments, stream)
+        operation(*arguments, *self.link.handles, stream)
 
     def mark(self, name: str, stream: int) -> None:
         """Note that an operation was given to a stream."""
@@ -349,7 +352,7 @@ class Communicator:
         link.write(source, part)
         stream = link.own_stream()
         try:
-            link.operation("all_gather")(source, target, nbytes, "uint8", stream)
+            link.operation("all_gather")(source, target, nbytes, "uint8", *link.handles, stream)
         except FAILURES as failure:
             raise self.meaning(self._last, failure) from failure.__cause__
         self._wait(stream, self._last, self.timeout)

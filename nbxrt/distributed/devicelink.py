@@ -29,7 +29,7 @@ class DeviceLink:
         self.runtime = runtime
         self.device = device
         self.who_is_lost: Callable[[], str] = nobody
-        self._handle = handle
+        self.handles: tuple[int, ...] = (handle,)
         self._seconds = seconds
         self._stream = 0
         self._room = (0, 0)
@@ -52,12 +52,7 @@ class DeviceLink:
 
     def operation(self, name: str) -> Callable[..., None]:
         function: Callable[..., None] = getattr(self.runtime, name)
-        handle = self._handle
-
-        def call(*arguments: Any) -> None:
-            function(*arguments[:-1], handle, arguments[-1])
-
-        return call
+        return function
 
     def start_group(self) -> None:
         self.runtime.group_start()
@@ -69,7 +64,7 @@ class DeviceLink:
         return self.runtime.stream_query(stream)
 
     def error(self) -> str:
-        code = self._async_error(self._handle) if self._async_error is not None and self._handle else 0
+        code = self._async_error(*self.handles) if self._async_error is not None and self.handles[0] else 0
         if not code or self.runtime.library("collectives").kind(code) == "not_ready":
             return ""
         said = self.runtime.error_text(code, "collectives")
@@ -112,13 +107,13 @@ class DeviceLink:
     # leaving
 
     def abort(self) -> None:
-        handle, self._handle = self._handle, 0
+        (handle,), self.handles = self.handles, (0,)  # which every operation refuses
         if handle:
             self._quietly(self._abort, handle)
         self._give_back()
 
     def close(self, seconds: float) -> None:
-        handle, self._handle = self._handle, 0
+        (handle,), self.handles = self.handles, (0,)  # which every operation refuses
         if handle:
             within(seconds, lambda: self._destroy(handle))
         self._give_back()

@@ -1,7 +1,7 @@
 """What a communicator stands on: one rank's end of the collectives of some library or engine.
 
-Addresses, counts and words have been checked before they come here. Operations have the contract's order of arguments
-without the communicator. `Stuck` says that something was not done in time, where it is the host that waits.
+Addresses, counts and words have been checked before they come here. Operations have the contract's order of arguments.
+`Stuck` says that something was not done in time, where it is the host that waits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Lost(Exception):  # noqa: N818
 
 
 class Link(Protocol):
-    """One rank's end.
+    """One rank's end. `handles` are what its operations take before the stream.
 
     `asynchronous` says that operations return before they are done, on a stream. One that waits in its operations asks
     `who_is_lost` now and then, and raises Lost with the answer unless that is empty.
@@ -37,6 +37,7 @@ class Link(Protocol):
     runtime: Runtime
     device: int
     asynchronous: bool
+    handles: tuple[int, ...]
     who_is_lost: Callable[[], str]
 
     def operation(self, name: str) -> Callable[..., None]:

@@ -24,7 +24,6 @@ class Marks:
         self._runtime = runtime
         self._record = runtime.event_record
         self._query = runtime.event_query
-        self._is_capturing = runtime.stream_is_capturing if runtime.supports("stream_is_capturing") else None
         self._seconds = seconds
         self._lock = threading.Lock()
         self._free = [runtime.event_create_flags(timing=False) for _each in range(2)]
@@ -32,9 +31,10 @@ class Marks:
         self._outstanding: list[tuple[int, str, float]] = []
 
     def put(self, said: str, stream: int) -> None:
-        """Mark the operation that was just given to a stream. One that is being captured into a graph has no time."""
-        if self._is_capturing is not None and self._is_capturing(stream):
-            return
+        """Mark the operation that was just given to a stream.
+
+        In a stream that is being captured the mark means nothing, and counts as passed when it is asked for.
+        """
         with self._lock:
             event = self._free.pop() if self._free else self._outstanding.pop()[0]
             self._record(event, stream)
@@ -56,7 +56,7 @@ class Marks:
             return self._outstanding[0][1] if self._outstanding else ""
 
     def _retire(self) -> bool:
-        """Take back the older event if it has passed, or if its device is lost, which the next call there says."""
+        """Take back the older event if it has passed, or cannot be asked for: captured, or of a device that is lost."""
         try:
             if not self._query(self._outstanding[0][0]):
                 return False

@@ -32,6 +32,7 @@ class MpiLink:
     """One rank's end of a communicator of MPI, for a backend whose device memory is the host's."""
 
     asynchronous = False
+    handles: tuple[int, ...] = ()
 
     def __init__(self, runtime: Runtime, device: int, comm: MPI.Intracomm, seconds: float) -> None:
         self.runtime, self.device = runtime, device

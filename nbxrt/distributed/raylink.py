@@ -60,6 +60,7 @@ class RayLink:
     """One rank's end of a communicator that meets in an actor, for a backend whose device memory is the host's."""
 
     asynchronous = False
+    handles: tuple[int, ...] = ()
 
     def __init__(
         self, runtime: Runtime, device: int, meeting: Any, name: str, rank: int, size: int, seconds: float

@@ -36,6 +36,7 @@ class Spans:
         self._device = device
         self._interface: str | None = runtime.description["interop"]["array_interface"]
         self._current = runtime.current
+        self._streams: dict[int, Stream] = {}
         self._readers: dict[type, Callable[[Any, str | None], Span]] = {DeviceArray: _of_array, Buffer: _of_buffer}
 
     def read(self, array: Any, datatype: str | None = None) -> Span:
@@ -65,7 +66,10 @@ class Spans:
         if array.__class__ is DeviceArray or array.__class__ is Buffer:
             memory = array.memory
             if memory.stream is None or memory.stream.handle != handle:
-                memory.used_on(Stream.from_handle(handle, self._device))
+                stream = self._streams.get(handle)
+                if stream is None:
+                    stream = self._streams[handle] = Stream.from_handle(handle, self._device)
+                memory.used_on(stream)
 
     def _reader_for(self, array: Any) -> Callable[[Any, str | None], Span]:
         if hasattr(array, "data_ptr"):
@@ -89,14 +93,34 @@ class Spans:
         return address, count, datatype, ordinal if ordinal.__class__ is int else None, writable
 
 
+#: Count, element type and bytes of an element of arrays of that shape, strides and type; a call is half as long for it.
+_layouts: dict[tuple[Any, ...], tuple[int, str, int]] = {}
+_MOST_LAYOUTS = 4096
+
+
 def _of_array(array: DeviceArray, datatype: str | None) -> Span:
-    address, count, memory = array.data_ptr(), array.numel(), array.memory
-    if not array.is_contiguous():
-        raise _gaps(array)
+    memory = array.memory
+    if not memory.is_open:
+        memory.check()
+    key = (array.shape, array.strides, array.dtype.name)
+    layout = _layouts.get(key) or _layout_of(array, key)
     place = HOST if memory.kind == "pinned" else array._device_idx  # noqa: SLF001  # by which engines know it, too
     if datatype is None:
-        return address, count, datatype_of(array.dtype), place, not memory.readonly
-    return address, _counted(count * array.itemsize, datatype), datatype, place, not memory.readonly
+        return array.ptr, layout[0], layout[1] or datatype_of(array.dtype), place, not memory.readonly
+    return array.ptr, _counted(layout[0] * layout[2], datatype), datatype, place, not memory.readonly
+
+
+def _layout_of(array: DeviceArray, key: tuple[Any, ...]) -> tuple[int, str, int]:
+    if not array.is_contiguous():
+        raise _gaps(array)
+    if len(_layouts) >= _MOST_LAYOUTS:
+        _layouts.clear()
+    try:
+        datatype = datatype_of(array.dtype)
+    except errors.ArgumentTypeError:  # unless its bytes are seen as something else, where it is asked for
+        datatype = ""
+    layout = _layouts[key] = (array.numel(), datatype, array.itemsize)
+    return layout
 
 
 def _of_buffer(buffer: Buffer, datatype: str | None) -> Span:

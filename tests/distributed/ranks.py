@@ -113,7 +113,7 @@ def join(name: str = "first", timeout: float = 20, ranks: list[int] | None = Non
     """A communicator of these ranks, all by default; each on the device of its number."""
     rank, size = int(os.environ["RANK"]), int(os.environ["SIZE"])
     ranks = ranks or list(range(size))
-    runtime = nbxrt.open("cuda")
+    runtime = nbxrt.open(os.environ.get("BACKEND", "cuda"))
     runtime.set_device(rank)
     own = runtime.comm_unique_id() if rank == ranks[0] else b""
     identity = meet(name, rank, own, ranks)[0]

@@ -1,0 +1,91 @@
+"""Check the collectives of this machine's real devices: a process for each, and NumPy says what is right.
+
+    python scripts/gpu_collectives.py [BACKEND] [--ranks N] [--json FILE]
+
+It runs the programs of tests/distributed/scenarios.py that the tests run on simulated devices, those in which a rank
+is late or killed among them, and the capture of a collective into a graph. Exit status 1 when anything is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENARIOS = ROOT / "tests" / "distributed"
+sys.path.insert(0, str(ROOT))
+
+import nbxrt  # noqa: E402  # the one beside this script
+
+#: Program, variables, and the exit status of the last rank: -9 where it kills itself.
+PROGRAMS: tuple[tuple[str, dict[str, str], int], ...] = (
+    ("every_collective", {}, 0),
+    ("no_elements", {}, 0),
+    ("refusals", {}, 0),
+    ("different_calls", {"NBXRT_DIST_CHECK": "1"}, 0),
+    ("a_captured_collective", {}, 0),
+    ("a_rank_is_late", {"TIMEOUT": "2"}, 0),
+    ("a_rank_is_killed", {}, -9),
+)
+
+
+def run(program: str, size: int, backend: str, settings: dict[str, str], last: int) -> dict[str, Any]:
+    """Run a program in a process for each device; what went wrong, or nothing, and how long it took."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as meeting:
+        environ = {**os.environ, "BACKEND": backend, "SIZE": str(size), "MEET": meeting, **settings}
+        environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(SCENARIOS), environ.get("PYTHONPATH", "")])
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, str(SCENARIOS / "scenarios.py"), program],
+                env={**environ, "RANK": str(rank)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for rank in range(size)
+        ]
+        said = [_said(rank) for rank in ranks]
+    expected = [0] * (size - 1) + [last]
+    codes = [rank.returncode for rank in ranks]
+    wrong = "" if codes == expected else f"ended with {codes}\n" + "\n".join(said)
+    return {"program": program, "seconds": round(time.perf_counter() - start, 2), "wrong": wrong}
+
+
+def _said(rank: subprocess.Popen[str]) -> str:
+    try:
+        return rank.communicate(timeout=90)[0]
+    except subprocess.TimeoutExpired:
+        rank.kill()
+        return rank.communicate()[0] + "\nit did not end within 90 s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("backend", nargs="?", default="")
+    parser.add_argument("--ranks", type=int)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    runtime = nbxrt.open(asked.backend or nbxrt.gpu_backend())
+    size = asked.ranks or runtime.device_count()
+    version = ".".join(map(str, runtime.version("collectives")))
+    print(f"{runtime.title}, {size} devices ({runtime.device_name(0)}), collectives {version}\n")
+    rows = [run(program, size, runtime.name, settings, last) for program, settings, last in PROGRAMS]
+    for row in rows:
+        print(f"{'wrong' if row['wrong'] else 'fine':<6} {row['seconds']:6.2f} s  {row['program']}")
+        if row["wrong"]:
+            print(row["wrong"])
+    if asked.json:
+        asked.json.write_text(json.dumps({"devices": size, "collectives": version, "programs": rows}, indent=2) + "\n")
+    sys.exit(any(row["wrong"] for row in rows))
+
+
+if __name__ == "__main__":
+    main()
