@@ -126,3 +126,50 @@ int shelfMarkRelease(void *mark) { return end(mark, MARK); }
 int shelfCopy(void *to, const void *from, size_t nbytes) { memmove(to, from, nbytes); return OK; }
 int shelfMemory(void *device, uint64_t *total) { *total = 1 << 30; return OK; }
 int shelfLibrary(const char *bytes, size_t nbytes, void **library) { *library = make(WORK, NULL); return nbytes ? OK : BAD; }
+
+/* Memory of the caller's as a buffer, copies inside the shelf, and counters that queues raise and wait for. */
+int shelf_copies, shelf_waits;
+void *shelfWrap(void *start, size_t nbytes) {
+    if ((uintptr_t)start % 4096 || nbytes % 4096) return NULL;
+    object *made = make(BUFFER, NULL);
+    made->nbytes = nbytes; made->buffer = start;       /* its content is not its own */
+    return made;
+}
+static char *begin(void *buffer) {
+    void *start = ((object *)buffer)->buffer;
+    if (!start) shelfContents(buffer, &start);
+    return start;
+}
+static object *work_in(void *queue) {
+    object *made = make(WORK, queue);
+    made->state = shelf_hold ? 1 : 4; made->time = now_ns += 1000000;
+    return made;
+}
+int shelfInside(void *queue, void *from, size_t at, void *to, size_t there, size_t nbytes, void **work) {
+    if ((at | there | nbytes) % 8) return BAD;
+    memcpy(begin(to) + there, begin(from) + at, nbytes);
+    shelf_copies++; *work = work_in(queue);
+    return OK;
+}
+int shelfByte(void *queue, void *to, size_t there, size_t nbytes, int value, void **work) {
+    if ((there | nbytes) % 8 || value < 0 || value > 255) return BAD;
+    memset(begin(to) + there, value, nbytes);
+    shelf_copies++; *work = work_in(queue);
+    return OK;
+}
+void *shelfCounter(void *device, int *error) { *error = OK; return make(MARK, NULL); }
+int shelfRaise(void *queue, void *counter, uint64_t value, void **work) {
+    if (((object *)counter)->time >= value) return BAD;    /* it only rises */
+    ((object *)counter)->time = value; *work = work_in(queue);
+    return OK;
+}
+int shelfHoldBack(void *queue, void *counter, uint64_t value, void **work) {
+    if (((object *)counter)->kind != MARK || ((object *)counter)->time < value) return BAD;
+    shelf_waits++; *work = work_in(queue);
+    return OK;
+}
+int shelfKeep(void *work) { ((object *)work)->count++; return OK; }
+int shelfGiveUp(void *work) { return ((object *)work)->count-- ? OK : end(work, WORK); }
+int shelfDone(void *work) { ((object *)work)->state = 4; return OK; }
+int shelfTime(void *work, uint64_t *time) { *time = ((object *)work)->time; return OK; }
+int shelfThreads(void *device, uint64_t *threads) { *threads = 64 + ((object *)device)->index; return OK; }
