@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt.catalogue import encodings
 from nbxrt.catalogue.diagnostics import did_you_mean, quoted
 from nbxrt.catalogue.encodings import EncodingError
+from nbxrt.catalogue.sequences import sequences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -168,9 +169,42 @@ def check_unused_messages(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic(path[:3], "unused-message", message, at="key")
 
 
+def check_ownership(subject: Subject) -> Iterator[Diagnostic]:
+    """What is ours is released or handed over; what is not ours is not handed over: it goes with the pool."""
+    known = _signatures(subject)
+    for sequence in sequences(subject):
+        for index, step in enumerate(sequence.steps):
+            path, selector, name = (*sequence.path, index), str(step.get("send")), step.get("as")
+            signature = known.get(selector)
+            if path in subject.broken or signature is None or signature[0] != "object" or not isinstance(name, str):
+                continue
+            is_ours = step.get("keep", False) or encodings.gives_ownership(selector, "object")
+            is_given = name in sequence.gives or any(_hands_over(each, name) for each in sequence.steps)
+            if is_given and not is_ours:
+                message = f"{quoted(name)} is not ours by its selector's name, and is gone when the steps end"
+                hint = "say `keep: true`"
+                yield subject.diagnostic((*path, "as"), "wrong-owner", message, hint=hint)
+            if is_ours and not is_given and not any(_releases(each, name) for each in sequence.steps):
+                message = f"{quoted(name)} is ours, and is neither released nor handed over"
+                hint = "release it under `finally`"
+                yield subject.diagnostic((*path, "as"), "wrong-owner", message, hint=hint)
+
+
+def _hands_over(step: Mapping[str, Any], name: str) -> bool:
+    """Whether a step gives an object to what keeps it beyond the steps."""
+    return name in (step.get("object") if {"track", "mint"} & step.keys() else "", step.get("pend"), step.get("put"))
+
+
+def _releases(step: Mapping[str, Any], name: str) -> bool:
+    """Whether a step, or what follows it in any case, releases an object."""
+    sent = (step, *step.get("finally", ()))
+    return any(each.get("send") == "release" and each.get("to") == name for each in sent if isinstance(each, dict))
+
+
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_encodings,
     check_abi,
     check_sends,
+    check_ownership,
     check_unused_messages,
 )

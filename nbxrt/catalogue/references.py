@@ -96,6 +96,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "unknown-message",
         "unused-message",
         "wrong-message",
+        "wrong-owner",
     ),
     "versions": (
         "empty-range",
