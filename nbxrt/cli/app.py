@@ -27,6 +27,7 @@ COMMANDS = {
     "simulate": "nbxrt.cli.simulate",
     "conform": "nbxrt.cli.conform",
     "schema": "nbxrt.cli.schema",
+    "memory": "nbxrt.cli.memory",
     "demo": "nbxrt.cli.demo.command",
 }
 

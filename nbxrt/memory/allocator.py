@@ -54,7 +54,8 @@ class Owner:
 class _Floor:
     """What the lowest layer stands on."""
 
-    def __init__(self, malloc: "Callable[..., int]", free: "Callable[..., None]") -> None:
+    def __init__(self, account: "DeviceAllocator", malloc: "Callable[..., int]", free: "Callable[..., None]") -> None:
+        self.account = account
         self.malloc = malloc
         self.free = free
 
@@ -84,13 +85,14 @@ class DeviceAllocator:
         self._lock = RLock()  # guards the policies, the layers and the hooks
         self._policies: dict[int, Policy] = {}
         self._hooks: list[Callable[[int, int], object]] = []
+        self._watchers: list[Callable[[int, int, int], object]] = []
         self._lost: errors.DeviceError | None = None
         self._count = runtime.device_count()
         streams = (runtime.description["interop"] or {}).get("streams") or {}
         self._default_stream, self._thread_stream = streams.get("default"), streams.get("per_thread")
         self._pinned: PinnedPool | None = None
         self._layers: list[Layer] = []
-        self._floor = _Floor(*make_paths(self, several=self._count > 1))
+        self._floor = _Floor(self, *make_paths(self, several=self._count > 1))
         self._bind()
 
     def _bind(self) -> None:
@@ -293,6 +295,7 @@ class DeviceAllocator:
                 policy = self._policies.get(ordinal)
                 if policy is None:
                     policy = self._policies[ordinal] = make_policy(self.runtime, ordinal, self._policy_name)
+                    policy.tally.watch = self._told if self._watchers else None
         return policy
 
     @classwide
@@ -378,6 +381,45 @@ class DeviceAllocator:
                 self._layers[place + 1].below = layer.below
             self._layers.remove(layer)
             self._bind()
+
+    def watch(self, function: "Callable[[int, int, int], object]") -> None:
+        """Call a function with device, address and bytes when memory is taken from a device; below 0 it is given back.
+
+        It is called with the device's lock held, so it must not allocate.
+        """
+        with self._lock:
+            self._watchers.append(function)
+            for policy in self._policies.values():
+                policy.tally.watch = self._told
+
+    def _told(self, device: int, address: int, nbytes: int) -> None:
+        for watcher in self._watchers:
+            watcher(device, address, nbytes)
+
+    @classwide
+    def snapshot(self, path: "str | os.PathLike[str] | None" = None) -> "dict[str, Any]":
+        """What is reserved and held, and what `History` remembers, in the form that PyTorch's memory viewer reads.
+
+        With a path it is written there too, as a pickle. Blocks have call sites where `Tracking` or `History` is in.
+        Raises: OSError.
+        """
+        from nbxrt.memory.snapshot import snapshot_of
+
+        found = snapshot_of(self)
+        if path is not None:
+            import pickle
+
+            with open(path, "wb") as file:
+                pickle.dump(found, file)
+        return found
+
+    def layers(self) -> "tuple[Layer, ...]":
+        """The layers, the lowest first."""
+        return tuple(self._layers)
+
+    def policies(self) -> "tuple[Policy, ...]":
+        """The policies of the devices that were used."""
+        return tuple(self._policies.values())
 
     # what the hot path asks for when a request is not met at once
 

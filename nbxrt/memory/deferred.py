@@ -40,6 +40,11 @@ class Deferred:
     def __len__(self) -> int:
         return len(self._unsure) + sum(map(len, list(self._queues.values())))
 
+    def addresses(self) -> "set[int]":
+        """Where the memory is that waits."""
+        waiting = [item[3] for queue in list(self._queues.values()) for item in list(queue)]
+        return {*waiting, *(address for address, _taker in self._unsure)}
+
     def put(self, address: int, streams: "tuple[Any, ...]", taker: "Taker") -> None:
         """Let the taker have the memory back when the work that these streams have now has finished.
 

@@ -43,7 +43,7 @@ class Direct(Entry):
     def refill(self) -> int:
         self.tally.demand(self.nbytes)
         address: int = self._policy.home.run(self._policy.vendor_malloc, self.nbytes)
-        self.tally.reserve(self.nbytes)
+        self.tally.reserve(self.nbytes, address)
         return address
 
     def append(self, address: int) -> None:
@@ -52,7 +52,7 @@ class Direct(Entry):
     def go(self, address: int) -> None:
         """Free the block. Raises: DeviceError."""
         self._policy.vendor_free(address)
-        self.tally.release(self.nbytes)
+        self.tally.release(self.nbytes, address)
 
     def use(self, _stream: "Any") -> "Direct":
         return self
@@ -78,7 +78,7 @@ class Ordered(Entry):
     def go(self, address: int) -> None:
         """Free the block after the work that its streams have now. Raises: DeviceError."""
         self._policy.give_back(address, self.stream, self._users)
-        self.tally.release(self.nbytes)
+        self.tally.release(self.nbytes, address)
 
     def use(self, stream: "Any") -> "Ordered":
         if stream not in self._users:

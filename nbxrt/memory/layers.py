@@ -15,11 +15,11 @@ from time import perf_counter_ns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import CodeType
     from typing import Any
 
-    Frames = tuple[tuple[CodeType, int], ...]
+    Site = tuple[Any, ...]
 
 #: Frames of a call site that are kept.
 DEPTH = 8
@@ -73,7 +73,7 @@ class Tracking(Layer):
     def __init__(self, below: "Any", depth: int = DEPTH) -> None:
         super().__init__(below)
         self._depth = depth
-        self._held: dict[int, tuple[int, Frames]] = {}
+        self._held: dict[int, tuple[int, Site]] = {}
 
     def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
         ptr: int = self.below.malloc(nbytes, device, stream)
@@ -85,13 +85,13 @@ class Tracking(Layer):
         self.below.free(ptr, stream)
         self._held.pop(ptr, None)
 
-    def site(self, ptr: int) -> str:
-        """Where the block was allocated, the innermost call first; empty when it is not known."""
-        return said_site(self._held[ptr][1]) if ptr in self._held else ""
+    def site(self, ptr: int) -> "Site":
+        """The call site of a block; empty when it is not known."""
+        return self._held.get(ptr, (0, ()))[1]
 
     def leaks(self) -> "list[tuple[int, int, str]]":
         """(address, bytes, call site) of all that is held, the largest first."""
-        rows = [(ptr, nbytes, said_site(frames)) for ptr, (nbytes, frames) in self._held.copy().items()]
+        rows = [(ptr, nbytes, said_site(site)) for ptr, (nbytes, site) in self._held.copy().items()]
         return sorted(rows, key=lambda row: -row[1])
 
     def report(self) -> str:
@@ -136,30 +136,66 @@ class Logging(Layer):
 
 
 class History(Layer):
-    """Remembers the last events with their call sites, for `snapshot`; the oldest are forgotten first."""
+    """Remembers the last events, allocations with their call sites, for `snapshot`; the oldest are forgotten first.
+
+    Growing and shrinking of what is reserved is remembered too, from when the layer is put in.
+    """
 
     def __init__(self, below: "Any", most: int = 100_000, depth: int = DEPTH) -> None:
         super().__init__(below)
         self._depth = depth
-        #: (action, address, bytes, stream, device or None, time in ns, frames) of each event.
-        self.events: deque[tuple[str, int, int, int, int | None, int, Frames]] = deque(maxlen=most)
+        self._live = below.account.live
+        #: (action, address, bytes, stream, device, time in ns, call site) of each event.
+        self.events: deque[tuple[str, int, int, Any, int, int, Site]] = deque(maxlen=most)
+        below.account.watch(self._reserved)
 
     def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
         ptr: int = self.below.malloc(nbytes, device, stream)
-        self.events.append(("alloc", ptr, nbytes, stream, device, perf_counter_ns(), call_site(self._depth)))
+        entry = self._live.get(ptr)
+        if entry is not None:
+            where, site = entry.tally.device, call_site(self._depth)
+            self.events.append(("alloc", ptr, entry.nbytes, stream, where, perf_counter_ns(), site))
         return ptr
 
     def free(self, ptr: int, stream: "int | None" = None) -> None:
+        entry = self._live.get(ptr)
         self.below.free(ptr, stream)
-        self.events.append(("free", ptr, 0, stream or 0, None, perf_counter_ns(), call_site(self._depth)))
+        if entry is not None:
+            self.events.append(("free", ptr, entry.nbytes, entry.stream, entry.tally.device, perf_counter_ns(), ()))
+
+    def _reserved(self, device: int, address: int, nbytes: int) -> None:
+        action = "reserve" if nbytes > 0 else "release"
+        self.events.append((action, address, abs(nbytes), 0, device, perf_counter_ns(), ()))
+
+    def site(self, ptr: int) -> "Site":
+        """The call site of the last allocation at an address that is remembered; empty when none is."""
+        found = (event[6] for event in reversed(self.events) if event[1] == ptr and event[0] == "alloc")
+        return next(found, ())
 
 
-def call_site(depth: int) -> "Frames":
-    """The code objects and instructions of the calls that led to the caller of a layer; text is made of them later."""
+def report_at_exit(tracking: Tracking) -> None:
+    """Write what is still held when the interpreter ends to standard error, by call site; nothing when nothing is."""
+    import atexit
+
+    def report() -> None:
+        said = tracking.report()
+        if said:
+            sys.stderr.write(f"nbxrt: memory that was never freed\n{said}\n")
+
+    atexit.register(report)
+
+
+def call_site(depth: int) -> "Site":
+    """The calls that led to the caller of a layer, the innermost first: code objects and instructions in turn.
+
+    Text is made of them when somebody reads it. One flat tuple, since this is on the way of every event.
+    """
     frame: Any = sys._getframe(2)  # noqa: SLF001  # the documented way costs fifty times as much
-    found = []
+    found: list[Any] = []
+    add = found.append
     while frame is not None and depth:
-        found.append((frame.f_code, frame.f_lasti))
+        add(frame.f_code)
+        add(frame.f_lasti)
         frame = frame.f_back
         depth -= 1
     return tuple(found)
@@ -173,6 +209,12 @@ def line_of(code: "CodeType", instruction: int) -> int:
     return code.co_firstlineno
 
 
-def said_site(frames: "Frames") -> str:
+def frames(site: "Site") -> "Iterator[tuple[str, int, str]]":
+    """File, line and function of each call of a site."""
+    for code, instruction in zip(site[::2], site[1::2], strict=True):
+        yield code.co_filename, line_of(code, instruction), code.co_name
+
+
+def said_site(site: "Site") -> str:
     """A call site as people read it, the innermost call first."""
-    return " < ".join(f"{code.co_filename}:{line_of(code, instruction)} {code.co_name}" for code, instruction in frames)
+    return " < ".join(f"{file}:{line} {function}" for file, line, function in frames(site))

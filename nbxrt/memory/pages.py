@@ -243,7 +243,7 @@ class PageSource:
         finally:
             self._release_or_keep(allocation)
         heap.window.put(address, nbytes)
-        heap.gain(nbytes)
+        heap.gain(nbytes, address)
         heap.ranges.give(address, nbytes)
 
     def _release_or_keep(self, allocation: int) -> None:
@@ -257,7 +257,7 @@ class PageSource:
             self._unmap(address, nbytes)
         except errors.DeviceError:  # nobody may use these addresses until they are unmapped
             heap.window.put(address, nbytes)
-            heap.gain(nbytes)
+            heap.gain(nbytes, address)
             self._stuck.append((heap, address, nbytes))
 
     # giving back
@@ -301,7 +301,7 @@ class PageSource:
             self._unmap(piece, nbytes)
             heap.ranges.cut(piece, nbytes)
             heap.window.drop(piece)
-            heap.lose(nbytes)
+            heap.lose(nbytes, piece)
 
     def _wait_for(self, heap: "Heap") -> None:
         """Unmapping does not wait by itself."""
@@ -323,7 +323,7 @@ class PageSource:
             return
         heap.ranges.cut(address, nbytes)
         heap.window.drop(address)
-        heap.lose(nbytes)
+        heap.lose(nbytes, address)
 
     def _tidy(self, heap: "Heap") -> None:
         """Give the addresses of a heap back once nothing is behind them."""
@@ -352,7 +352,7 @@ class PageSource:
             self._unmap(address, nbytes)
             self._stuck.pop()
             heap.window.drop(address)
-            heap.lose(nbytes)
+            heap.lose(nbytes, address)
 
     def admit(self, peer: int) -> None:
         """Let another device use the memory, what is there and what will be.

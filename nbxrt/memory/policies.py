@@ -64,6 +64,10 @@ class Policy:
         """(stream, whether it is for large requests, address, size) of each piece of memory that is reserved."""
         return iter(())
 
+    def pending(self) -> "set[int]":
+        """Addresses of blocks that were freed and are in use on other streams."""
+        return set()
+
     def was_freed(self, _address: int) -> bool:
         """Whether the address is one that was given out and freed, as far as that is known."""
         return False
@@ -139,7 +143,7 @@ class OrderedPolicy(SinglePolicy):
     def obtain(self, nbytes: int, stream: "Any") -> int:
         """A block, ordered on the stream. Raises: OutOfMemoryError, DeviceError."""
         address: int = self.home.run(self._malloc, nbytes, stream[0] if stream.__class__ is tuple else stream)
-        self.tally.reserve(nbytes)
+        self.tally.reserve(nbytes, address)
         return address
 
     def give_back(self, address: int, stream: "Any", users: "tuple[Any, ...]") -> None:
@@ -231,6 +235,9 @@ class PoolPolicy(Policy):
 
     def drain(self) -> None:
         self.deferred.drain()
+
+    def pending(self) -> "set[int]":
+        return self.deferred.addresses()
 
     def largest_free(self) -> int:
         return self.pool.largest_free()

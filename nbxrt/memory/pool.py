@@ -157,15 +157,15 @@ class Heap:
         if found:
             self.ranges.give_many(found)
 
-    def gain(self, nbytes: int) -> None:
-        """Count bytes that the source has reserved for this heap."""
+    def gain(self, nbytes: int, address: int) -> None:
+        """Count memory that the source has reserved for this heap."""
         self.held += nbytes
-        self.pool.tally.reserve(nbytes)
+        self.pool.tally.reserve(nbytes, address)
 
-    def lose(self, nbytes: int) -> None:
-        """Count bytes that the source has given back."""
+    def lose(self, nbytes: int, address: int) -> None:
+        """Count memory that the source has given back."""
         self.held -= nbytes
-        self.pool.tally.release(nbytes)
+        self.pool.tally.release(nbytes, address)
 
 
 class StreamPool:

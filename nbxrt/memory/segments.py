@@ -49,7 +49,7 @@ class SegmentSource:
             size += UNIT
             whole = self._malloc(size)
             address = whole_units(whole)
-        heap.gain(size)
+        heap.gain(size, whole)
         usable = (whole + size - address) & -UNIT
         heap.window[address] = (usable, whole, size)
         heap.ranges.borders.add(address)
@@ -63,7 +63,7 @@ class SegmentSource:
                     del heap.window[address]
                     heap.ranges.cut(address, usable)
                     heap.ranges.borders.discard(address)
-                    heap.lose(size)
+                    heap.lose(size, whole)
 
     def segments(self, heap: "Heap") -> "Iterator[tuple[int, int]]":
         yield from sorted((address, usable) for address, (usable, _whole, _size) in heap.window.items())

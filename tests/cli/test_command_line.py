@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "doctor", "list", "libraries", "show", "new", "upgrade", "explain", "diff", "validate", "verify", "simulate",
-    "conform", "schema", "demo",
+    "conform", "schema", "memory", "demo",
 )  # fmt: skip
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 

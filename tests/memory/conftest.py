@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,3 +92,18 @@ def calls(simulation: Simulation) -> Callable[[], list[str]]:
         return made
 
     return ask
+
+
+@pytest.fixture
+def run(library: Simulation) -> Callable[..., tuple[int, str]]:
+    """Runs a program in a process of its own on the simulation; its exit code and what it wrote to standard error."""
+
+    def program(text: str, **settings: object) -> tuple[int, str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
+        environment |= library.environment(**settings)
+        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NBX_GPU_BACKEND": "cuda"}
+        command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stderr
+
+    return program

@@ -1,0 +1,54 @@
+"""`nbxrt memory plot`: a snapshot of an account, drawn."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from nbxrt.cli import drawing
+from nbxrt.errors import ArgumentValueError
+
+
+@click.group("memory")
+def command() -> None:
+    """Look at snapshots of memory."""
+
+
+@command.command()
+@click.argument("snapshot", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The SVG file.")
+@click.option("--device", type=int, default=0, show_default=True, help="The device that is drawn.")
+def plot(snapshot: Path, output: Path, device: int) -> None:
+    """Draw SNAPSHOT, which `account.snapshot(PATH)` or PyTorch's `_dump_snapshot` wrote.
+
+    What is held and what is reserved over time, as far as events were remembered, and a map of the segments.
+    """
+    output.write_text(drawing.drawn(load(snapshot), device), "utf-8")
+    click.echo(output)
+
+
+class _PlainData(pickle.Unpickler):
+    """Reads plain data only: a pickle may otherwise call anything."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        message = f"it holds `{module}.{name}`, which is no plain data"
+        raise pickle.UnpicklingError(message)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The snapshot in a file. Raises: ArgumentValueError for a file that holds none."""
+    with path.open("rb") as file:
+        data, why = _unpickled(file)
+    if isinstance(data, dict) and isinstance(data.get("segments"), list):
+        return data
+    raise ArgumentValueError(f"{path} is no snapshot of memory{why}")
+
+
+def _unpickled(file: IO[bytes]) -> tuple[Any, str]:
+    try:
+        return _PlainData(file).load(), ""
+    except Exception as error:  # noqa: BLE001  # damaged pickles raise anything
+        return None, f": {error}"
