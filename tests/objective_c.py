@@ -17,11 +17,16 @@ SOURCES = Path(__file__).parent / "metal" / "stub"
 _C = ("-shared", "-fPIC", "-O1", "-std=gnu11", "-Wall", "-Werror")
 
 
+#: Whether the stand-in is for this machine: its objc_msgSend is written in assembly.
+IS_FOR_THIS_MACHINE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+FOR_WHICH = "the stand-in's objc_msgSend is written for Linux on x86-64"
+
+
 @functools.cache
 def missing() -> str:
     """Why the stand-in cannot be compiled here; empty when it can."""
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
-        return "our objc_msgSend is written for Linux on x86-64"
+    if not IS_FOR_THIS_MACHINE:
+        return FOR_WHICH
     if shutil.which("gcc") is None:
         return "no `gcc` on the PATH"
     found = subprocess.run(["gcc", "-print-prog-name=cc1obj"], capture_output=True, text=True, check=False)

@@ -108,6 +108,10 @@ class Messages:
         function.argtypes = list(arguments)
         return function
 
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked."""
+        self._lock = locks.Lock()
+
     def selector(self, name: str) -> int:
         """The selector of that name."""
         with self._lock:

@@ -205,7 +205,8 @@ class Queues:
         status: int = self._status(record.state, work)
         if status == self._complete or status in self._busy:
             return 0
-        return self._error(record.state, work) if self._error is not None else status
+        told: int = self._error(record.state, work) if self._error is not None else 0
+        return told or status
 
     def _is_done(self, status: int, operation: str) -> bool:
         if status == self._complete or status in self._busy:

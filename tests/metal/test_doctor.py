@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import objective_c
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from objective_c import Stub
 
-pytestmark = pytest.mark.needs("gobjc")
+pytestmark = [
+    pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
+    pytest.mark.needs("gobjc"),
+]
 
 #: The backend for a system that has the stand-in in place of the framework.
 HERE = """

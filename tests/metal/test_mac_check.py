@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import objective_c
+
 if TYPE_CHECKING:
     from objective_c import Stub
 
-pytestmark = [pytest.mark.needs("gobjc"), pytest.mark.checkout, pytest.mark.tier("all")]
+pytestmark = [
+    pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
+    pytest.mark.needs("gobjc"),
+    pytest.mark.checkout,
+    pytest.mark.tier("all"),
+]
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "mac_check.py"
 

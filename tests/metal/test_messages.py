@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+import objective_c
 from nbxrt.binding.objc import Messages, c_type, entry_point
 from nbxrt.catalogue.encodings import parse, parse_method, same
 from objective_c import Stub
 
-pytestmark = pytest.mark.needs("gobjc")
+pytestmark = [
+    pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
+    pytest.mark.needs("gobjc"),
+]
 
 SIZE = c_type(("uint64", "uint64", "uint64"))
 RANGE = c_type(("uint64", "uint64"))

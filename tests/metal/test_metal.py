@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nbxrt
+import objective_c
 from nbxrt import conformance
 from nbxrt.cli.doctor.messages import compared
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
     from objective_c import Stub
 
-pytestmark = pytest.mark.needs("gobjc")
+pytestmark = [
+    pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
+    pytest.mark.needs("gobjc"),
+]
 
 #: Microseconds that a command buffer rests where a test needs work that is not done at once.
 SLOW = 20_000

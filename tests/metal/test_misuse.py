@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import objective_c
 from objective_c import Stub
 
-pytestmark = [pytest.mark.needs("gobjc"), pytest.mark.checkout]
+pytestmark = [
+    pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
+    pytest.mark.needs("gobjc"),
+    pytest.mark.checkout,
+]
 
 PROGRAM = Path(__file__).with_name("misuse.py")
 ROOT = PROGRAM.parents[2]

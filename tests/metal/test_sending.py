@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nbxrt
+import objective_c
 from nbxrt.binding.source import source_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
     from objective_c import Stub
 
-pytestmark = pytest.mark.needs("gobjc")
+pytestmark = [
+    pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
+    pytest.mark.needs("gobjc"),
+]
 
 
 @pytest.fixture
