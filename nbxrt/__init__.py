@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from nbxrt.errors import UnknownPolicyError as UnknownPolicyError
     from nbxrt.errors import UntestedVersionError as UntestedVersionError
     from nbxrt.launch import triton as triton
+    from nbxrt.launch.module import Function as Function
+    from nbxrt.launch.module import Module as Module
+    from nbxrt.launch.module import launch as launch
+    from nbxrt.launch.saved import load_kernel as load_kernel
     from nbxrt.memory.allocator import DeviceAllocator as DeviceAllocator
     from nbxrt.objects.array import DeviceArray as DeviceArray
     from nbxrt.objects.buffer import Buffer as Buffer
@@ -126,7 +130,9 @@ _HOMES = {
         "UntestedVersionError",
     ),
     "nbxrt.memory.allocator": ("DeviceAllocator",),
-    "nbxrt.launch": ("triton",),
+    "nbxrt.launch": ("launch", "triton"),
+    "nbxrt.launch.module": ("Function", "Module"),
+    "nbxrt.launch.saved": ("load_kernel",),
     "nbxrt.objects.array": ("DeviceArray",),
     "nbxrt.objects.buffer": ("Buffer",),
     "nbxrt.objects.creation": ("asarray", "empty", "empty_like", "from_numpy", "zeros", "zeros_like"),

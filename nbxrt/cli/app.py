@@ -26,6 +26,7 @@ COMMANDS = {
     "verify": "nbxrt.cli.verify",
     "simulate": "nbxrt.cli.simulate",
     "conform": "nbxrt.cli.conform",
+    "compile": "nbxrt.cli.compile",
     "schema": "nbxrt.cli.schema",
     "memory": "nbxrt.cli.memory",
     "demo": "nbxrt.cli.demo.command",

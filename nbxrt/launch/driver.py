@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from nbxrt import errors
-from nbxrt.launch import streams
+from nbxrt.launch import streams, targets
 from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.objects.device import Device
 
@@ -78,24 +78,8 @@ class Driver:
         return self._targets[device]
 
     def architecture(self, device: int) -> "int | str":
-        """The architecture of a device as Triton names it.
-
-        Raises: CapabilityError where the backend's file does not say how it is told.
-        """
-        from triton import knobs
-
-        given = getattr(knobs.runtime, "override_arch", None)
-        factors = self.runtime.description["triton_architecture"]
-        if given:
-            return int(given) if factors and given.isdigit() else str(given)
-        if not factors:
-            raise errors.CapabilityError(
-                f"{self.runtime.description['file']} does not say how the architecture of a device is told",
-                hint="set TRITON_OVERRIDE_ARCH to the architecture that kernels are compiled for",
-            )
-        major = self.runtime.device_attribute("compute_capability_major", device)
-        minor = self.runtime.device_attribute("compute_capability_minor", device)
-        return int(factors[0] * major + factors[1] * minor)
+        """The architecture of a device as Triton names it. Raises: CapabilityError."""
+        return targets.architecture(self.runtime, device)
 
     # launching
 

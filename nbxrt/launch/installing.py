@@ -116,7 +116,7 @@ def _target(chosen: "Runtime") -> "str | None":
 
 
 def _drive(chosen: "Runtime", target: str, made: Installed) -> None:
-    triton = _imported()
+    triton = imported_triton()
     facts = versions.facts_of(triton.__version__)
     _demand_compiler(target, chosen)
     if _is_interpreting():
@@ -140,7 +140,7 @@ def _drive(chosen: "Runtime", target: str, made: Installed) -> None:
     made.undo.append(session.forget)
 
 
-def _imported() -> "Any":
+def imported_triton() -> "Any":
     """Triton, imported. Raises: CapabilityError."""
     try:
         import triton
@@ -277,7 +277,7 @@ def _interpret(chosen: "Runtime", made: Installed) -> None:
             os.environ[_INTERPRET] = before
 
     made.undo.append(put_back)
-    triton = _imported()
+    triton = imported_triton()
     facts = versions.facts_of(triton.__version__)
     _keep_torch_out(facts, made)
     from triton.runtime.interpreter import InterpretedFunction

@@ -7,14 +7,16 @@ import triton, triton.language as tl
 kernel[(n // 1024,)](x, y, n, BLOCK=1024)
 """
 
+from nbxrt.launch.ahead import compile  # noqa: A004  # Triton's word
 from nbxrt.launch.installing import install, uninstall
 from nbxrt.launch.installing import session as _session
+from nbxrt.launch.saved import CompiledKernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["install", "stats", "uninstall"]
+__all__ = ["CompiledKernel", "compile", "install", "stats", "uninstall"]
 
 
 def stats() -> "dict[str, Any]":

@@ -1,0 +1,221 @@
+"""Compiled kernels as files and as what can be launched: no Triton is needed for either.
+
+A file is one line that says what it is, one line of JSON, and the binary.
+"""
+
+import hashlib
+import json
+import os
+from types import SimpleNamespace
+
+from nbxrt import errors, locks
+from nbxrt.launch import checking, keys, streams, targets, versions
+from nbxrt.launch.launcher import Launcher, Shape
+from nbxrt.objects.device import Device
+from nbxrt.objects.memory import Memory
+from nbxrt.objects.state import runtime_in_force
+from nbxrt.objects.stream import current_stream_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from nbxrt.runtime import Runtime
+
+_FIRST_LINE = b"nbxrt kernel 1\n"
+
+
+class CompiledKernel:
+    """One kernel, compiled for one target: `kernel[grid](…)` launches it with the arguments that are no constants.
+
+    `name`, `target` (`cuda:90`), `binary`, `signature` (name to type, `*fp32:16` for an address that is a multiple of
+    16), `constants` (name to value) and `metadata`. It runs on the runtime in force when it is launched.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, facts: "Mapping[str, Any]", binary: bytes) -> None:
+        """`compile` and `load_kernel` are for everybody else."""
+        self._facts = dict(facts)
+        self.binary = binary
+        self.name: str = facts["name"]
+        self.target: str = facts["target"]
+        self.signature: dict[str, str] = dict(facts["signature"])
+        self.constants: dict[str, Any] = dict(facts["constants"])
+        self.metadata: dict[str, Any] = dict(facts["metadata"])
+        self._lock = locks.RLock()
+        self._loaded: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"<nbxrt.CompiledKernel {self.name} for {self.target}, {len(self.binary)} bytes>"
+
+    # files
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write it to a file, at once: a reader finds all of it or nothing. Raises: OSError."""
+        header = json.dumps(self._facts | {"checksum": self._checksum()}, sort_keys=True).encode()
+        target = os.fspath(path)
+        fresh = f"{target}.{os.getpid()}"
+        with open(fresh, "wb") as file:
+            file.write(_FIRST_LINE + header + b"\n" + self.binary)
+        os.replace(fresh, target)
+
+    def _checksum(self) -> str:
+        said = json.dumps(self._facts, sort_keys=True).encode()
+        return hashlib.sha256(said + b"\n" + self.binary).hexdigest()
+
+    # launches
+
+    def __getitem__(self, grid: "Any") -> "Callable[..., None]":
+        """What launches it on a grid of one to three extents. Raises: ArgumentTypeError, ArgumentValueError."""
+        extents = checking.extents(grid, self.name)
+
+        def launch(*given: "Any", **named: "Any") -> None:
+            self._launch(extents, self._bound(given, named))
+
+        return launch
+
+    def _bound(self, given: "tuple[Any, ...]", named: "dict[str, Any]") -> "list[Any]":
+        """The values of the arguments in order. Raises: ArgumentTypeError by name."""
+        names = [*self.signature]
+        if len(given) > len(names):
+            raise errors.ArgumentTypeError(f"`{self.name}` takes {len(names)} arguments, and {len(given)} are given")
+        values = dict(zip(names, given, strict=False))
+        for name, value in named.items():
+            if name in values or name not in self.signature:
+                why = "is given twice" if name in values else "is no argument"
+                hint = f"it was compiled as the constant {self.constants[name]!r}" if name in self.constants else ""
+                raise errors.ArgumentTypeError(f"`{name}` {why} of `{self.name}`", hint=hint, parameter=name)
+            values[name] = value
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise errors.ArgumentTypeError(f"`{self.name}`: missing the argument `{missing[0]}`", parameter=missing[0])
+        return [values[name] for name in names]
+
+    def _launch(self, extents: "tuple[int, int, int]", values: "list[Any]") -> None:
+        runtime = runtime_in_force()
+        device = self._device(runtime, values)
+        device.on(self._launch_here, runtime, device, extents, values)
+
+    def _launch_here(
+        self, runtime: "Runtime", device: Device, extents: "tuple[int, int, int]", values: "list[Any]"
+    ) -> None:
+        launcher, function, _module = self._ready(runtime, device.index)
+        stream = current_stream_of(device)
+        handle = streams.current(runtime, device.index)
+        for value in values:
+            memory = getattr(value, "memory", None)
+            if isinstance(memory, Memory):
+                memory.check()
+                memory.used_on(stream)
+        launcher.launch(extents, handle, function, values, [*self.signature])
+
+    def _device(self, runtime: "Runtime", values: "list[Any]") -> Device:
+        """The device of the arrays, else the current one. Raises: ArgumentTypeError, ArgumentValueError by name."""
+        first: tuple[str, int] | None = None
+        for (name, kind), value in zip(self.signature.items(), values, strict=True):
+            self._check(name, kind, value, runtime)
+            index = keys.device_of(value) if kind.startswith("*") else None
+            if not isinstance(index, int):
+                continue
+            if first is None:
+                first = (name, index)
+            elif first[1] != index:
+                raise errors.ArgumentValueError(
+                    f"arguments of `{self.name}`: `{first[0]}` is on device {first[1]}, and `{name}` on {index}",
+                    parameter=name,
+                )
+        return Device(first[1] if first else None, runtime=runtime)
+
+    def _check(self, name: str, kind: str, value: "Any", runtime: "Runtime") -> None:
+        """What the kernel was compiled to rely on."""
+        where = f"argument `{name}` of `{self.name}`"
+        bare, _colon, divisor = kind.partition(":")
+        if not bare.startswith("*"):
+            if divisor and value.__class__ is int and value % int(divisor):
+                raise errors.ArgumentValueError(
+                    f"{where} is no multiple of {divisor}, for which it was compiled", parameter=name, value=value
+                )
+            return
+        if value is not None and not hasattr(value, "data_ptr"):
+            raise errors.ArgumentTypeError(
+                f"{where} is {type(value).__name__}, and an array on the device is wanted",
+                hint="`nbxrt.asarray` makes one",
+                parameter=name,
+                value=value,
+            )
+        other = getattr(value, "runtime", None)
+        if other is not None and other is not runtime:
+            raise errors.ArgumentValueError(
+                f"{where} is memory of {other!r}, and the kernel runs on {runtime!r}", parameter=name, value=value
+            )
+        if divisor and value is not None and value.data_ptr() % int(divisor):
+            raise errors.ArgumentValueError(
+                f"{where} is at an address that is no multiple of {divisor}, for which it was compiled", parameter=name
+            )
+
+    def _ready(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any]":
+        """Launcher, function and module on the current device, loaded once.
+
+        Raises: CapabilityError for a device of another architecture; DeviceError.
+        """
+        key = (id(runtime), device)
+        with self._lock:
+            if key not in self._loaded:
+                self._demand(runtime, device)
+                self._loaded[key] = self._load(runtime, device)
+            return self._loaded[key]
+
+    def _load(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any]":
+        import ctypes
+
+        from nbxrt.launch.driver import Utils
+
+        facts = versions.facts_of(self._facts["triton"])
+        kinds = [kind.partition(":")[0] for kind in self.signature.values()]
+        metadata = SimpleNamespace(**self.metadata)
+        shape = Shape(runtime, kinds, metadata, facts, self._facts["triton"], self.metadata["warp_size"])
+        utils = Utils(runtime)
+        _module, function, _registers, _spilled, most = utils.load_binary(self.name, self.binary, shape.shared, device)
+        if shape.threads > most:
+            raise errors.CapabilityError(
+                f"`{self.name}` runs {shape.threads} threads in a block, and here at most {most} are possible"
+            )
+        return Launcher(runtime, shape), ctypes.c_void_p(function), (runtime, utils)
+
+    def _demand(self, runtime: "Runtime", device: int) -> None:
+        """See that the kernel is of this backend and of this device's architecture. Raises: CapabilityError."""
+        backend, wanted, _warp = targets.parsed(self.target)
+        triton = runtime.description["triton"]
+        if not triton or triton[1] != backend:
+            raise errors.CapabilityError(f"`{self.name}` was compiled for `{self.target}`, and {runtime!r} is at work")
+        found = targets.architecture(runtime, device)
+        if found != wanted:
+            raise errors.CapabilityError(
+                f"`{self.name}` was compiled for `{self.target}`, and device {device} is `{backend}:{found}`",
+                hint=f"compile it for `{backend}:{found}`",
+            )
+
+
+def load_kernel(path: "str | os.PathLike[str]") -> CompiledKernel:
+    """The kernel in a file that `CompiledKernel.save` wrote; no Triton is needed.
+
+    Raises: OSError; ArgumentValueError for a file that is none, or is damaged.
+    """
+    shown = os.fspath(path)
+    with open(shown, "rb") as file:
+        content = file.read()
+    if not content.startswith(_FIRST_LINE):
+        raise errors.ArgumentValueError(f"{shown} is no compiled kernel of nbxrt", value=shown)
+    header, _newline, binary = content[len(_FIRST_LINE) :].partition(b"\n")
+    try:
+        facts = json.loads(header)
+        checksum = facts.pop("checksum")
+        kernel = CompiledKernel(facts, binary)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise errors.ArgumentValueError(f"{shown} is damaged: its header cannot be read", value=shown) from None
+    if kernel._checksum() != checksum:  # noqa: SLF001
+        raise errors.ArgumentValueError(
+            f"{shown} is damaged: its checksum is another one", hint="compile the kernel again", value=shown
+        )
+    return kernel

@@ -1,0 +1,124 @@
+"""Code of a vendor's own kind: modules, functions, launches with typed arguments."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import nbxrt
+from nbxrt.simulation import Simulation
+
+pytestmark = pytest.mark.needs("cc")
+
+IMAGE = b"nbxrt simulated module\nkernel store 8 4 = store\nkernel many 8 4 8 2 1\nglobal table 64\n"
+
+
+@pytest.fixture(params=["cuda", "hip"])
+def simulation(request: pytest.FixtureRequest, simulate: Callable[..., Simulation]) -> Iterator[Simulation]:
+    simulation = simulate(request.param)
+    with nbxrt.use(simulation.open()):
+        yield simulation
+
+
+def test_a_kernel_is_launched_with_typed_arguments(simulation: Simulation) -> None:
+    module, array = nbxrt.Module(IMAGE), nbxrt.zeros(64)
+    many = module.get_function("many")
+
+    nbxrt.launch(many, (2, 3), (32,), [array, ("i32", -5), ctypes.c_double(0.5), ("fp16", 1.5), ("u8", 255)], 16)
+    nbxrt.current_device().sync()
+
+    (launch,) = simulation.launches()
+    assert launch[3:6] == ((2, 3, 1), (32, 1, 1), 16)
+    assert launch.arguments == (
+        struct.pack("<Q", array.ptr), struct.pack("<i", -5), struct.pack("<d", 0.5), struct.pack("<e", 1.5), b"\xff",
+    )  # fmt: skip
+
+
+def test_a_kernel_writes_an_array(simulation: Simulation) -> None:
+    store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(6, "int32")
+
+    nbxrt.launch(store, (2,), (2,), [array, ("i32", 7)])
+
+    assert array.tobytes() == struct.pack("<6i", 7, 7, 7, 7, 0, 0)
+
+
+def test_a_kernel_runs_on_the_stream(simulation: Simulation) -> None:
+    store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(1, "int32")
+
+    with nbxrt.current_device().create_stream() as stream:
+        nbxrt.launch(store, (1,), (1,), [array, ("i32", 1)])
+    other = nbxrt.current_device().create_stream()
+    nbxrt.launch(store, (1,), (1,), [array, ("i32", 1)], stream=other)
+    nbxrt.current_device().sync()
+
+    assert {launch.stream for launch in simulation.launches()} == {stream.handle, other.handle}
+
+
+def test_scalars_of_numpy_say_their_type(simulation: Simulation) -> None:
+    np = pytest.importorskip("numpy")
+    store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(1, "int32")
+
+    nbxrt.launch(store, (1,), (1,), [array, np.int32(-3)])
+
+    assert array.numpy()[0] == -3
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        (5, "argument 1 of `store` is int 5, which does not say its type"),
+        (True, "argument 1 of `store` is bool True"),
+        ([1, 2], "argument 1 of `store` is list"),
+        (("i33", 1), "argument 1 of `store`: `i33` is no type"),
+        (("i32", "x"), "argument 1 of `store` is passed as `i32`, and 'x' is none"),
+        (("i32", 2**64), "argument 1 of `store` is passed as `i32`, and 18446744073709551616 is none"),
+    ],
+)
+def test_an_argument_without_a_type_is_refused_by_its_place(argument: Any, says: str, simulation: Simulation) -> None:
+    store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(1, "int32")
+
+    with pytest.raises(nbxrt.ArgumentTypeError) as caught:
+        nbxrt.launch(store, (1,), (1,), [array, argument])
+
+    assert says in str(caught.value)
+
+
+def test_an_array_on_another_device_is_refused(simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+
+    with pytest.raises(nbxrt.ArgumentValueError, match=r"argument 0 of `store` is on .*:1, and the kernel on .*:0"):
+        nbxrt.launch(store, (1,), (1,), [nbxrt.zeros(1, device=1), ("i32", 1)])
+
+
+def test_a_closed_module_is_refused(simulation: Simulation) -> None:
+    with nbxrt.Module(IMAGE) as module:
+        store = module.get_function("store")
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="the module is closed"):
+        nbxrt.launch(store, (1,), (1,), [])
+
+
+def test_a_module_is_unloaded_with_what_uses_it(simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+    assert [live.kind for live in simulation.ledger() if live.kind in ("module", "function")]
+
+    del store
+
+    assert [live.kind for live in simulation.ledger() if live.kind in ("module", "function")] == []
+
+
+def test_a_variable_of_a_module_is_a_buffer(simulation: Simulation) -> None:
+    table = nbxrt.Module(IMAGE).get_global("table")
+
+    table.fill(1)
+
+    assert (table.nbytes, table.tobytes()) == (64, b"\1" * 64)
+
+
+def test_what_is_no_image_is_refused() -> None:
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`Module` takes the bytes of a binary, not int"):
+        nbxrt.Module(5)  # type: ignore[arg-type]
