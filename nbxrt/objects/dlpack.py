@@ -2,7 +2,8 @@
 
 A capsule holds the address of a C structure (dlpack.h): the tensor, and a function that the consumer calls when it no
 longer needs the memory. Structures are packed as bytes into blocks that are used again. At the interpreter's exit every
-structure that is still in use loses its function and is left as it is, so that nothing calls back into Python then.
+structure that is still in use gets a function that frees its block and no more: nothing calls back into Python then, and
+the memory stays. (Without any function it would be simpler, and some consumers look for one only when they take it.)
 """
 
 import atexit
@@ -27,6 +28,12 @@ READ_ONLY, IS_COPIED = 1, 2
 TENSOR = "PiiiBBHPPQ"
 
 
+# Blocks are of C's own memory, so that a function of C can free them when there is no Python any more.
+_allocate = ctypes.pythonapi.PyMem_RawMalloc
+_allocate.argtypes, _allocate.restype = (ctypes.c_size_t,), ctypes.c_void_p
+_free_address = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
+
+
 class Form:
     """One of the two structures: what its capsules are called, where its parts are, and room for more of them."""
 
@@ -43,9 +50,8 @@ class Form:
 
     def block(self) -> "tuple[memoryview, int, ctypes.c_void_p]":
         """Room for a structure: its memory, its address, and that as an argument."""
-        memory = self.bytes()
-        address = ctypes.addressof(memory)
-        return memoryview(memory).cast("B"), address, ctypes.c_void_p(address)
+        address: int = _allocate(self.nbytes)
+        return memoryview(self.bytes.from_address(address)).cast("B"), address, ctypes.c_void_p(address)
 
 
 LEGACY = Form(b"dltensor", "", "PP", 0, 56)
@@ -101,7 +107,7 @@ ctypes.pythonapi.Py_IncRef(ctypes.py_object(_deleter))
 
 @atexit.register
 def _end() -> None:
-    """Let no consumer call back from now on; what it still holds stays where it is."""
+    """Let no consumer call back into Python from now on; what it still holds stays where it is."""
     global _over  # noqa: PLW0603
     _over = True
     for address, held in list(_held.items()):
@@ -109,7 +115,7 @@ def _end() -> None:
 
 
 def _orphan(address: int, held: "tuple[Any, ...]") -> None:
-    ctypes.memset(address + held[1].deleter_at, 0, ctypes.sizeof(ctypes.c_void_p))
+    ctypes.c_void_p.from_address(address + held[1].deleter_at).value = _free_address
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 
 

@@ -342,17 +342,21 @@ class TestExits:
             capsule = nbxrt.zeros(8).__dlpack__()
             pointer = ctypes.pythonapi.PyCapsule_GetPointer
             pointer.argtypes, pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
-            address = pointer(capsule, b"dltensor")
-            import atexit
+            free = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
             from nbxrt.objects import dlpack
             dlpack._end()
-            print(ctypes.c_void_p.from_address(address + 56).value)
             late = nbxrt.zeros(8).__dlpack__()
-            print(ctypes.c_void_p.from_address(pointer(late, b"dltensor") + 56).value)
+            for each in (capsule, late):
+                address = pointer(each, b"dltensor")
+                print(ctypes.c_void_p.from_address(address + 56).value == free)
+                rename = ctypes.pythonapi.PyCapsule_SetName
+                rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
+                rename(each, b"used_dltensor")
+                ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)(address)
             """
         )
 
-        assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["None", "None"])
+        assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["True", "True"])
 
 
 def vendors_set_device(runtime: Runtime) -> Any:
