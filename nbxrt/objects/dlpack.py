@@ -2,8 +2,8 @@
 
 A capsule holds the address of a C structure (dlpack.h): the tensor, and a function that the consumer calls when it no
 longer needs the memory. Structures are packed as bytes into blocks that are used again. At the interpreter's exit every
-structure that is still in use gets a function that frees its block and no more: nothing calls back into Python then, and
-the memory stays. (Without any function it would be simpler, and some consumers look for one only when they take it.)
+structure that is still in use gets a function that frees its block and no more: nothing calls back into Python then,
+and the memory stays. (No function at all would be simpler, but some consumers look for one only when they take it.)
 """
 
 import atexit

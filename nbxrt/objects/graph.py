@@ -47,6 +47,11 @@ class Graph:
         """The vendor's handle of the captured graph; 0 while there is none."""
         return self._graph
 
+    @property
+    def executable(self) -> int:
+        """The vendor's handle of the executable graph; 0 while there is none."""
+        return self._executable
+
     def keep(self, *owners: "Any") -> None:
         """Keep objects as long as the graph: what its kernels use."""
         self._kept += owners
