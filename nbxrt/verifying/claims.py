@@ -73,11 +73,22 @@ class Claims:
         return str(self.description["libraries"].get(role, {}).get("same_as", role))
 
     def functions(self) -> Iterator[Function]:
-        """Every call of an operation, then those of the roles themselves."""
+        """Every call of an operation, those that keep and list devices and serve policies, then the roles' own."""
         for operation, (_line, variants) in self.description["operations"].items():
             for call in self._calls(variants):
                 yield self._function(f"operations.{operation}", call[1], call)
+        for subject, call in self._kept():
+            yield self._function(subject, call[1], call)
         yield from self._role_functions()
+
+    def _kept(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """The calls of the sections about objects, each with where it stands."""
+        for name, (_line, _scope, steps, release) in self.description["state"].items():
+            yield from ((f"state.{name}", call) for call in _in_steps((*steps, *release)))
+        for policy, given in self.description["policies"].items():
+            for part, (_takes, _gives, variants) in given["parts"].items():
+                yield from ((f"policies.{policy}.{part}", call) for call in self._calls(variants))
+        yield from (("devices", call) for call in _listing(self.description["devices"]))
 
     def _calls(self, variants: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """The calls of an operation's variants in these versions: the one, or those among its steps."""
@@ -156,10 +167,10 @@ class Claims:
     def _structs(self) -> dict[str, str]:
         """Each structure that a call of these versions uses, and the role of its library."""
         used: dict[str, str] = {}
-        for _line, variants in self.description["operations"].values():
-            for _symbols, role, arguments, *_rest in self._calls(variants):
-                names = (each[1] for each in arguments if each[0] == "rows" or each[0].startswith("struct"))
-                used.update((name, role) for name in names if name not in used)
+        operations = [call for _line, each in self.description["operations"].values() for call in self._calls(each)]
+        for _symbols, role, arguments, *_rest in (*operations, *(call for _subject, call in self._kept())):
+            names = (each[1] for each in arguments if each[0] == "rows" or each[0].startswith("struct"))
+            used.update((name, role) for name in names if name not in used)
         return used
 
 
@@ -171,6 +182,17 @@ def _in_steps(steps: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         nested = payload[3] if verb == "each" else ()
         for inner in (nested, undo, always):
             yield from _in_steps(inner)
+
+
+def _listing(devices: Mapping[str, Any] | None) -> Iterator[tuple[Any, ...]]:
+    """The calls that list devices, tell their kinds, and find functions that are not exported."""
+    if devices is None:
+        return
+    for form, _name, *rest in devices["levels"]:
+        yield from rest if form == "fill" else (call for steps in rest for call in _in_steps(steps))
+    yield from (probe[0] for probe in (devices["gpu"], *devices["models"].values()) if probe is not None)
+    if devices["functions"] is not None:
+        yield devices["functions"]
 
 
 def _members(named: str | list[str]) -> tuple[str, ...]:

@@ -277,7 +277,7 @@ def _leave_unverified(claims: Claims, found: Findings) -> None:
 def _result(
     description: Mapping[str, Any], document: Document, claims: Claims, found: Findings, notes: Sequence[str]
 ) -> Result:
-    order = ["operations", "libraries", "enums", "structs"]
+    order = ["operations", "devices", "state", "policies", "libraries", "enums", "structs"]
     subjects = sorted(found, key=lambda subject: order.index(subject.partition(".")[0]))
     rows = [
         Row(
