@@ -96,6 +96,9 @@ def _engine(name: str, *programs: str) -> Callable[[], str]:
         return next((f"no `{program}` on the PATH" for program in programs if not shutil.which(program)), "")
 
     return missing
+def _level_zero() -> str:
+    there = Path("/usr/include/level_zero/ze_api.h").exists() and ctypes.util.find_library("ze_loader")
+    return "" if there else "scripts/setup-system.sh has not installed `libze-dev`"
 
 
 #: What a test may need, and what says why it is not here (an empty text: it is).
@@ -107,6 +110,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "cuda-pathfinder": _pathfinder,
     "gobjc": objective_c.missing,
     "mpi": _engine("mpi", "mpirun"),
+    "level-zero": _level_zero,
     "node": _program("node"),
     "npm": _program("npm"),
     "numpy": _module("numpy"),

@@ -112,24 +112,24 @@ class Boxes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._boxes: dict[int, int] = {}
+        self._boxes: dict[int, Any] = {}
         self._next = 0x1000
 
-    def add(self, target: int = 0) -> int:
-        """A new handle with an object in its box, or 0."""
+    def add(self, target: "Any" = 0) -> int:
+        """A new handle with an object in its box, a tuple of several, or 0."""
         with self._lock:
             self._next += 16
             self._boxes[self._next] = target
             return self._next
 
-    def get(self, handle: int) -> int:
+    def get(self, handle: int) -> "Any":
         """What is in the box. Raises: ArgumentValueError for a handle that was not minted, or was ended."""
         try:
             return self._boxes[handle]
         except KeyError:
             raise self._unknown(handle) from None
 
-    def swap(self, handle: int, target: int) -> int:
+    def swap(self, handle: int, target: "Any") -> "Any":
         """Put an object into the box; what was in it. Raises: ArgumentValueError."""
         with self._lock:
             former = self._boxes.get(handle)
@@ -138,7 +138,7 @@ class Boxes:
                 return former
         raise self._unknown(handle)
 
-    def remove(self, handle: int) -> int:
+    def remove(self, handle: int) -> "Any":
         """End a handle; what was in its box. Raises: ArgumentValueError."""
         try:
             return self._boxes.pop(handle)

@@ -609,6 +609,12 @@ class Binder:
             f"`{operation}`: {self.description['title']} has no flag for `{flag}`", operation=operation
         )
 
+    def only_default(self, operation: str, parameter: str, default: "Any") -> errors.CapabilityError:
+        return errors.CapabilityError(
+            f"`{operation}`: {self.description['title']} offers no other `{parameter}` than {default}",
+            operation=operation,
+        )
+
     def wrong_size(self, operation: str, parameter: str, nbytes: int, wanted: int) -> errors.ArgumentValueError:
         return errors.ArgumentValueError(
             f"`{operation}`: `{parameter}` must be {wanted} bytes, not {nbytes}",

@@ -112,6 +112,9 @@ def _array(source: "Source", argument: "tuple[Any, ...]") -> None:
 
 def _item(source: "Source", item: "Any") -> str:
     if isinstance(item, tuple):
+        if item[0] == "address":
+            source.globals["_address_of"] = address_of
+            return f"_address_of({source.names[item[1]]})"
         return f"len({source.names[item[1]]})"
     return source.names[item] if isinstance(item, str) else repr(int(item))
 
@@ -133,15 +136,15 @@ def _pci(source: "Source", argument: "tuple[Any, ...]") -> None:
 
 def _struct_in(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = _structure_cell(source, argument[1])
-    for field, parameter in argument[2]:
-        source.before.append(f"_c{number}.{member(field)} = {source.names[parameter]}")
+    for field, item in argument[2]:
+        source.before.append(f"_c{number}.{member(field)} = {_item(source, item)}")
     _address_of(source, number)
 
 
 def _struct_value(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = _structure_cell(source, argument[1])
-    for field, parameter in argument[2]:
-        source.before.append(f"_c{number}.{member(field)} = {source.names[parameter]}")
+    for field, item in argument[2]:
+        source.before.append(f"_c{number}.{member(field)} = {_item(source, item)}")
     source.call.append(f"_c{number}")
     source.types.append(source.cells[int(number)])
 
@@ -238,6 +241,11 @@ def finished(source: "Source", result: str, kind: str, raw: str) -> str:
         source.globals[f"_word_{result}"] = words.get
         return f"_word_{result}({raw}, {raw})"
     return raw
+
+
+def address_of(value: bytes) -> int:
+    """Where bytes are, which stays so while the caller keeps them."""
+    return ctypes.cast(ctypes.c_char_p(value), ctypes.c_void_p).value or 0
 
 
 def as_text(value: "bytes | None") -> str:

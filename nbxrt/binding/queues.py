@@ -284,6 +284,9 @@ class Marks:
             binder.part(self.name, part) for part in ("record", "status", "wait", "release")
         )
         self._pass, self._time = (binder.optional_part(self.name, part) for part in ("pass", "time"))
+        self._pass, self._time, self._clock = (
+            binder.optional_part("marks", part) for part in ("pass", "time", "clock")
+        )
 
     def event_create(self) -> int:
         self._binder.state()  # an event needs a device, though it is made when it is recorded
@@ -342,13 +345,22 @@ class Marks:
             mark.give_up()
 
     def event_elapsed(self, start: int, end: int) -> float:
-        begin, finish = (self._ticks(name, event) for name, event in (("start", start), ("end", end)))
-        return (finish - begin) * self._tick / 1e6
+        (_state, begin), (state, finish) = (
+            self._ticks(name, event) for name, event in (("start", start), ("end", end))
+        )
+        elapsed, tick = finish - begin, self._tick
+        if self._clock is not None:
+            tick, bits = self._clock(state)
+            half = 1 << (bits - 1)
+            elapsed = (elapsed + half) % (2 * half) - half  # ticks may have begun anew between the two
+        return elapsed * tick / 1e6
 
-    def _ticks(self, name: str, event: int) -> int:
+    def _ticks(self, name: str, event: int) -> "tuple[State, int]":
         target: Event = self._events.get(event)
         if not target.timing:
             raise errors.ArgumentValueError(f"`{name}` was made without timing")
+        if self._time is None:
+            raise self._binder.lacks_part("marks", "time")
         mark = target.using()
         if mark is None:
             raise errors.ArgumentValueError(f"`{name}` was never recorded")
@@ -358,7 +370,7 @@ class Marks:
             ticks: int = self._time(mark.state, mark.handle)
         finally:
             mark.give_up()
-        return ticks
+        return mark.state, ticks
 
 
 class Budget:

@@ -380,32 +380,38 @@ def _each(script: Script, members: str, owner: str, member: str, steps: "tuple[S
     return [f"with {guard}:", *_deeper(loop)]  # no member ends meanwhile
 
 
-def _mint(script: Script, handle: str, target: "str | None") -> "list[str]":
+def _boxed(script: Script, targets: "tuple[str, ...]") -> str:
+    """What goes into a box: an object, or several; 0 for an empty one."""
+    values = [script.value(target) for target in targets]
+    return values[0] if len(values) == 1 else f"({', '.join(values)})" if values else "0"
+
+
+def _mint(script: Script, handle: str, targets: "tuple[str, ...]") -> "list[str]":
     add = script.share("box", script.source.binder.boxes.add)
-    return [f"{script.bind(handle)} = {add}({script.value(target) if target else 0})"]
+    return [f"{script.bind(handle)} = {add}({_boxed(script, targets)})"]
 
 
-def _put(script: Script, target: str, handle: str, former: "str | None") -> "list[str]":
+def _put(script: Script, targets: "tuple[str, ...]", handle: str, former: "str | None") -> "list[str]":
     swap = script.share("box", script.source.binder.boxes.swap)
-    call = f"{swap}({script.value(handle)}, {script.value(target)})"
+    call = f"{swap}({script.value(handle)}, {_boxed(script, targets)})"
     return [f"{script.bind(former)} = {call}" if former else call]
 
 
-def _taken(script: Script, method: str, handle: str, target: "str | None", ends: bool) -> "list[str]":
+def _taken(script: Script, method: str, handle: str, targets: "tuple[str, ...]", ends: bool) -> "list[str]":
     box = script.share("box", getattr(script.source.binder.boxes, method))
     lines = [f"_box = {box}({script.value(handle)})"]
     if ends:
         success = "True" if script.source.entry["done"] else ", ".join("0" for _result in script.gives)
         lines.append(f"if not _box: return {success}".rstrip())
-    return [*lines, f"{script.bind(target)} = _box"] if target else lines
+    return [*lines, f"{', '.join(map(script.bind, targets))} = _box"] if targets else lines
 
 
-def _take(script: Script, handle: str, target: str, ends: bool) -> "list[str]":
-    return _taken(script, "get", handle, target, ends)
+def _take(script: Script, handle: str, targets: "tuple[str, ...]", ends: bool) -> "list[str]":
+    return _taken(script, "get", handle, targets, ends)
 
 
-def _retire(script: Script, handle: str, target: "str | None", ends: bool) -> "list[str]":
-    return _taken(script, "remove", handle, target, ends)
+def _retire(script: Script, handle: str, targets: "tuple[str, ...]", ends: bool) -> "list[str]":
+    return _taken(script, "remove", handle, targets, ends)
 
 
 #: The verbs of catalogue/verbs.py: a function that takes the script and the step's payload gives the lines.
@@ -429,10 +435,13 @@ VERBS: "dict[str, Callable[..., list[str]]]" = {
 
 def operation_function(binder: "Binder", operation: str, variant: "tuple[Any, ...]") -> "Callable[..., Any]":
     """The function of an operation that is steps."""
-    _form, _since, _before, _platforms, (_model, _role, steps), made = variant
+    _form, _since, _before, _platforms, (_model, _role, steps, only_default), made = variant
     source = Source(binder, operation)
     parameters, checks = signature(source), prologue(source)
     taken = [name for name, *_rest in source.entry["takes"]]
+    for name in only_default:
+        source.globals["_only_default"] = binder.only_default
+        checks.append(f"if {name} != _default_{name}: raise _only_default({operation!r}, {name!r}, _default_{name})")
     script = Script(source, source.entry["gives"], own_stream="stream" in taken)
     if "queues" in binder.description["policies"]:
         script.names.pop("stream", None)  # what goes into the call is the queue behind the handle

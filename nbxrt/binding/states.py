@@ -9,7 +9,7 @@ import threading
 
 from nbxrt import errors
 from nbxrt.binding import sequence
-from nbxrt.binding.layout import C_TYPES, CELL_TYPES
+from nbxrt.binding.layout import C_TYPES, CELL_TYPES, member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -295,33 +295,57 @@ def ask(binder: "Binder", call: "tuple[Any, ...]", names: "dict[str, Any]") -> "
     symbols, role, arguments, returns = call
     library = binder.library(role)
     function, _symbol = library.function(symbols, _RETURNED.get(returns[0], ctypes.c_void_p), ())
-    cells: list[Any] = []
-    prepared = [_prepared(argument, names, cells) for argument in arguments]
+    read: list[Callable[[], Any]] = []
+    prepared = [_prepared(binder, argument, names, read) for argument in arguments]
     function.argtypes = [kind for kind, _value in prepared]
     answer = function(*(value for _kind, value in prepared))
     if returns[0] in ("result", "pointer"):
         return answer
-    if answer != library.success:
-        return None
-    return cells[0].raw if isinstance(cells[0], ctypes.Array) else cells[0].value
+    return read[0]() if answer == library.success else None
 
 
 _RETURNED = {"status": ctypes.c_int, "ignored": ctypes.c_int, "nothing": None}
 
 
-def _prepared(argument: "tuple[Any, ...]", names: "dict[str, Any]", cells: "list[Any]") -> "tuple[Any, Any]":
+def _prepared(
+    binder: "Binder", argument: "tuple[Any, ...]", names: "dict[str, Any]", read: "list[Callable[[], Any]]"
+) -> "tuple[Any, Any]":
+    """(C type, value) of an argument; what comes out of it is read by what is added to `read`, which keeps it alive."""
     form = argument[0]
     if form == "const":
         return C_TYPES[argument[1]], argument[2]
     if form == "param":
         return C_TYPES[argument[2]], names[argument[1]]
-    if form == "out":
-        cells.append(CELL_TYPES[argument[2]]())
-        return ctypes.c_void_p, ctypes.addressof(cells[-1])
-    if form == "buffer":
-        cells.append((ctypes.c_char * argument[2])())
-        return ctypes.c_void_p, ctypes.addressof(cells[-1])
-    return ctypes.c_void_p, None
+    if form == "null":
+        return ctypes.c_void_p, None
+    cell, reading = _CELLS[form](binder, argument)
+    read.append(reading)
+    return ctypes.c_void_p, ctypes.addressof(cell)
+
+
+def _out_cell(_binder: "Binder", argument: "tuple[Any, ...]") -> "tuple[Any, Callable[[], Any]]":
+    cell: Any = CELL_TYPES[argument[2]]()
+    return cell, lambda: cell.value
+
+
+def _buffer_cell(_binder: "Binder", argument: "tuple[Any, ...]") -> "tuple[Any, Callable[[], Any]]":
+    cell: Any = (ctypes.c_char * argument[2])()
+    return cell, lambda: cell.raw
+
+
+def _struct_cell(binder: "Binder", argument: "tuple[Any, ...]") -> "tuple[Any, Callable[[], Any]]":
+    kind, template = binder.structure(argument[1], "devices", is_out=True)
+    cell = kind.from_buffer_copy(template)
+    (_result, field), *_others = argument[2]
+    return cell, lambda: getattr(cell, member(field))
+
+
+#: Arguments by which something comes out of a call that lists or probes.
+_CELLS: "dict[str, Callable[[Binder, tuple[Any, ...]], tuple[Any, Callable[[], Any]]]]" = {
+    "out": _out_cell,
+    "buffer": _buffer_cell,
+    "struct_out": _struct_cell,
+}
 
 
 def _filled(binder: "Binder", above: State, level: "tuple[Any, ...]") -> "list[int]":
@@ -337,7 +361,7 @@ def _filled(binder: "Binder", above: State, level: "tuple[Any, ...]") -> "list[i
         values = {"room": room, "list": handles and ctypes.addressof(handles), "found": ctypes.addressof(found)}
         types = {"room": C_TYPES[kinds.get("room", "uint")], "list": ctypes.c_void_p, "found": ctypes.c_void_p}
         prepared = [
-            (types[each[0]], values[each[0]]) if each[0] in values else _prepared(each, vars(above), [])
+            (types[each[0]], values[each[0]]) if each[0] in values else _prepared(binder, each, vars(above), [])
             for each in arguments
         ]
         function.argtypes = [kind for kind, _value in prepared]

@@ -11,16 +11,18 @@ Arguments of a C call become tuples, their form first and C types resolved:
     ("param", name, type)          ("out", name, type)            ("const", type, value)      ("null",)
     ("buffer", result, bytes)      ("length", param, type)        ("flags", enum, type)       ("axes", param)
     ("packed", param, how)         ("pointer_to", param, type)    ("error", type)             ("pci", param, widths)
-    ("struct_in", S, pairs)        ("struct_value", S, pairs)     ("struct_bytes", S, param)  (pairs: field, parameter)
+    ("struct_in", S, pairs)        ("struct_value", S, pairs)     ("struct_bytes", S, param)  (pairs: field, item)
     ("struct_out", S, pairs)       ("struct_whole", S, result)    (pairs: result, field)
     ("rows", S, result, fields)    ("count", type)                ("array", items, type)
     ("padded", param, bytes, type) ("literal", text)
+An item is a parameter, a number, ("length", parameter), or in a structure ("address", parameter).
 
 What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),
 ("result", name, type), ("pointer", name). A call is (symbols, role or None, arguments, returns, usual), where usual
 says that it has the contract's own C form.
 A variant is (form, since, before, platforms, what, results): what is the call, the constant, the parameter, the
-policy's name or (model, role, steps), and results are (result, out, equals). compiling_steps.py has what steps become.
+policy's name or (model, role, steps, parameters that only take their default), and results are (result, out, equals).
+compiling_steps.py has what steps become.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ A step is (verb, payload, undo, finally); undo and finally are steps. The payloa
     track    (address, nbytes, object or None, memory, new address or None, alignment or 0)
     untrack  (address, owner or None, object or None)
     pend     (work,)                                    each     (set, device, member, steps)
-    mint     (handle, object or None)                   put      (object, handle, former or None)
-    take     (handle, object, ends when empty)          retire   (handle, object or None, ends when empty)
+    mint     (handle, objects)                          put      (objects, handle, former or None)
+    take     (handle, objects, ends when empty)         retire   (handle, objects, ends when empty)
 
 Names are as the file wrote them: a parameter, a name that an earlier step bound, or `state.NAME`, an entry of what is
 kept of the current device. Arguments and returns are those of compiling.py.
@@ -67,7 +67,8 @@ class Scope:
         role = form.library or usual
         steps = Context(self, names, gives, role).steps(form.steps)
         results = tuple((result, spec["of"], spec["equals"]) for result, spec in variant.result.items())
-        return ("steps", applies.since, applies.before, applies.platforms, (form.model, role, steps), results)
+        what = (form.model, role, steps, form.only_default)
+        return ("steps", applies.since, applies.before, applies.platforms, what, results)
 
 
 class Context:
@@ -167,6 +168,9 @@ _SENT: dict[str, Callable[[Mapping[str, Any]], Plain]] = {
     "fields": lambda argument: ("fields", tuple(argument["fields"])),
     "rounded": lambda argument: ("rounded", argument["rounded"], argument["to"]),
 }
+def _named(written: Any) -> tuple[str, ...]:
+    """The names of one object or of several; none where nothing is written."""
+    return tuple(written) if isinstance(written, list) else (written,) if written else ()
 
 
 #: What each verb becomes.
@@ -185,10 +189,10 @@ _PAYLOADS: dict[str, Callable[[Context, Step], Plain]] = {
     "locate": lambda _context, step: (step.written["locate"], *step.written["as"]),
     "pend": lambda _context, step: (step.written["pend"],),
     "each": _each,
-    "mint": lambda _context, step: (step.written["mint"], step.written.get("object")),
-    "put": lambda _context, step: (step.written["put"], step.written["into"], step.written.get("former")),
-    "take": lambda _context, step: (step.written["take"], step.written["as"], "empty" in step.written),
-    "retire": lambda _context, step: (step.written["retire"], step.written.get("as"), "empty" in step.written),
+    "mint": lambda _context, step: (step.written["mint"], _named(step.written.get("object"))),
+    "put": lambda _context, step: (_named(step.written["put"]), step.written["into"], step.written.get("former")),
+    "take": lambda _context, step: (step.written["take"], _named(step.written["as"]), "empty" in step.written),
+    "retire": lambda _context, step: (step.written["retire"], _named(step.written.get("as")), "empty" in step.written),
 }
 
 

@@ -78,12 +78,16 @@ def _rows(argument: Mapping[str, Any]) -> Iterator[Name]:
     yield Name("result", argument.get("as", None), ("as",), ("processes",))
 
 
+def _item(item: object, path: tuple[str | int, ...]) -> Iterator[Name]:
+    """The name in an item of an array or a field of a structure, which may be a number."""
+    if isinstance(item, str):
+        yield Name("parameter", item, path)
+    elif isinstance(item, dict):
+        yield Name("mention", item.get("length", ""), (*path, "length"), ("bytes", "text"))
+
+
 def _array(argument: Mapping[str, Any]) -> Iterator[Name]:
-    for index, item in enumerate(argument["array"]):
-        if isinstance(item, str):
-            yield Name("parameter", item, ("array", index))
-        elif isinstance(item, dict):
-            yield Name("mention", item["length"], ("array", index, "length"))
+    yield from (each for index, item in enumerate(argument["array"]) for each in _item(item, ("array", index)))
 
 
 def _structure(argument: Mapping[str, Any]) -> Iterator[Name]:
@@ -93,7 +97,7 @@ def _structure(argument: Mapping[str, Any]) -> Iterator[Name]:
         if isinstance(given, str):
             yield Name("parameter", given, (key,), ("bytes",))
         elif isinstance(given, dict):
-            yield from (Name("parameter", name, (key, field)) for field, name in given.items())
+            yield from (each for field, item in given.items() for each in _item(item, (key, field)))
     out = argument.get("out")
     if isinstance(out, str):
         yield Name("result", out, ("out",), ("bytes",))

@@ -336,7 +336,12 @@ def _variant(data: Any) -> Variant:
         return Variant(
             "steps",
             applies,
-            steps=Steps(model_steps.steps(data["steps"]), data.get("model", ""), data.get("library", "")),
+            steps=Steps(
+                model_steps.steps(data["steps"]),
+                data.get("model", ""),
+                data.get("library", ""),
+                tuple(data.get("only_default", ())),
+            ),
             result=data.get("result", {}),
             ignores=tuple(data.get("ignores", ())),
         )

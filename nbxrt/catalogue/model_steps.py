@@ -29,6 +29,7 @@ class Steps:
     steps: tuple[Step, ...]
     model: str = ""
     library: str = ""
+    only_default: tuple[str, ...] = ()
 
 
 @frozen

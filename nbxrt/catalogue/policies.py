@@ -158,6 +158,11 @@ POLICIES = {
             "time": Part("Gives the ticks at which a mark was passed.", {"mark": "pointer"}, {"time": "uint64"},
                          required=False),
             "release": Part("Gives up a mark.", {"mark": "pointer"}),
+            "clock": Part(
+                "Gives the nanoseconds of a tick, and after how many bits ticks begin anew.",
+                gives={"tick": "uint64", "bits": "uint"},
+                required=False,
+            ),
         },
         values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
     ),

@@ -66,14 +66,22 @@ class Resolver:
         kind = fields.get("type") or self.results[fields["out"]]
         return ("out", fields["out"], self.c_type(kind))
 
+    def fields(self, given: dict[str, Any]) -> tuple[Any, ...]:
+        """Fields with what they are set to; bytes and texts go in by their address."""
+        return tuple((field, self.field(item)) for field, item in given.items())
+
+    def field(self, item: Any) -> Any:
+        is_text = isinstance(item, str) and self.c_type(self.parameters[item]) in ("bytes", "text")
+        return ("address", item) if is_text else _item(item)
+
     def structure(self, fields: dict[str, Any]) -> tuple[Any, ...]:
         name = fields["struct"]
         if "by_pointer" in fields:
-            return ("struct_in", name, tuple(fields["by_pointer"].items()))
+            return ("struct_in", name, self.fields(fields["by_pointer"]))
         if "by_value" in fields:
             given = fields["by_value"]
             whole = isinstance(given, str)
-            return ("struct_bytes", name, given) if whole else ("struct_value", name, tuple(given.items()))
+            return ("struct_bytes", name, given) if whole else ("struct_value", name, self.fields(given))
         given = fields["out"]
         whole = isinstance(given, str)
         return ("struct_whole", name, given) if whole else ("struct_out", name, tuple(given.items()))

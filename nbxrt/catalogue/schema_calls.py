@@ -253,23 +253,32 @@ def _named(head: str) -> str:
 _ITEM_TYPES = [*C_TYPES, "bytes"]
 
 
-def _items(parameter: Schema) -> Schema:
+def _item(parameter: Schema) -> Schema:
     length = keyed("a size", "The size of a parameter that holds bytes.", {"length": parameter})
-    item = {
+    return {
         "description": "A number, a parameter, or `{length: …}`.",
         "type": ["integer", "string", "object"],
         "if": {"type": "string"},
         "then": parameter,
         "else": {"if": {"type": "object"}, "then": length},
     }
-    return {"description": "The items.", "type": "array", "minItems": 1, "maxItems": 64, "items": item}
+
+
+def _items(parameter: Schema) -> Schema:
+    return {
+        "description": "The items.",
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 64,
+        "items": _item(parameter),
+    }
 
 
 def _structure_uses(parameter: Schema, result: Schema) -> Schema:
     fields = {
         "type": "object",
         "propertyNames": {"pattern": STRUCT_NAME},
-        "additionalProperties": parameter,
+        "additionalProperties": _item(parameter),
     }
     return {
         "by_pointer": {"title": "`by_pointer`", "description": "Its address; fields by parameter.", **fields},

@@ -46,7 +46,11 @@ def steps_form(where: Schema, ignores: Schema) -> Schema:
     return keyed(
         "a `steps` operation",
         "Several calls, one after the other.",
-        {**_steps_keys(where), "ignores": ignores},
+        {
+            **_steps_keys(where),
+            "ignores": ignores,
+            "only_default": {**ignores, "description": "Parameters of which no other value than the default works."},
+        },
         ["steps"],
     )
 
@@ -118,9 +122,23 @@ def _step(forms: Schema) -> Schema:
     return {"description": "One step, told by its verb.", "type": "object", **chain(forms, rest)}
 
 
+def _one_or_several(says: str, definition: str) -> Schema:
+    return {
+        "description": says,
+        "type": ["string", "array"],
+        "minItems": 2,
+        "maxItems": 4,
+        "items": reference(definition),
+        "if": {"type": "string"},
+        "then": reference(definition),
+    }
+
+
 _KINDS: dict[str, Callable[[str], Schema]] = {
     "use": lambda says: {"description": says, **reference("step_value")},
     "bind": lambda says: {"description": says, **reference("step_name")},
+    "uses": lambda says: _one_or_several(says, "step_value"),
+    "binds": lambda says: _one_or_several(says, "step_name"),
     "symbols": lambda says: {"description": says, **reference("symbols")},
     "args": lambda says: {
         "description": says, "type": "array", "items": reference("step_argument"), "maxItems": MOST_STEPS,

@@ -54,7 +54,7 @@ def _of_operations(subject: Subject) -> Iterator[Sequence]:
                 {each.name: each.type for each in operation.takes},
                 tuple(each.name for each in operation.gives),
                 tuple(variant.spec.get("result", ())),
-                tuple(variant.spec.get("ignores", ())),
+                (*variant.spec.get("ignores", ()), *variant.spec.get("only_default", ())),
                 is_operation=True,
             )
 

@@ -67,11 +67,19 @@ class Verb:
             yield from self.names(step)
             return
         for key, rule in self.keys.items():
-            if rule.kind == "use" and key in step:
-                yield Use(step[key], (key,))
+            if rule.kind in ("use", "uses") and key in step:
+                yield from (Use(name, path) for name, path in _each_name(step[key], key))
         for key, rule in self.keys.items():
-            if rule.kind == "bind" and key in step:
-                yield Bind(step[key], rule.type, (key,))
+            if rule.kind in ("bind", "binds") and key in step:
+                yield from (Bind(name, rule.type, path) for name, path in _each_name(step[key], key))
+
+
+def _each_name(written: Any, key: str) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """The one name that a key has, or those of its list, with their paths."""
+    if isinstance(written, list):
+        yield from ((name, (key, index)) for index, name in enumerate(written))
+    else:
+        yield written, (key,)
 
 
 def verb_of(step: Mapping[str, Any]) -> Verb | None:
@@ -228,14 +236,14 @@ VERBS: dict[str, Verb] = {
             "Makes a handle for an object that has none of its own.",
             {
                 "mint": Key("bind", "The handle.", "pointer"),
-                "object": Key("use", "The object in the box; empty when left out."),
+                "object": Key("uses", "The object in the box, or a list of them; empty when left out."),
             },
         ),
         Verb(
             "put",
             "Puts an object into the box of a handle.",
             {
-                "put": Key("use", "The object."),
+                "put": Key("uses", "The object, or a list of them."),
                 "into": Key("use", "The handle."),
                 "former": Key("bind", "The object that was in it; 0 when it was empty.", "pointer"),
             },
@@ -246,7 +254,7 @@ VERBS: dict[str, Verb] = {
             "Looks into the box of a handle.",
             {
                 "take": Key("use", "The handle."),
-                "as": Key("bind", "The object in it.", "pointer"),
+                "as": Key("binds", "The object in it, or a list of them.", "pointer"),
                 "empty": Key("empty", "`done`: an empty box ends the steps with success."),
             },
             ("as",),
@@ -256,7 +264,7 @@ VERBS: dict[str, Verb] = {
             "Ends a handle.",
             {
                 "retire": Key("use", "The handle."),
-                "as": Key("bind", "The object that was in its box.", "pointer"),
+                "as": Key("binds", "The object that was in its box, or a list of them.", "pointer"),
                 "empty": Key("empty", "`done`: an empty box ends the steps with success."),
             },
         ),
