@@ -96,6 +96,8 @@ def _engine(name: str, *programs: str) -> Callable[[], str]:
         return next((f"no `{program}` on the PATH" for program in programs if not shutil.which(program)), "")
 
     return missing
+
+
 def _level_zero() -> str:
     there = Path("/usr/include/level_zero/ze_api.h").exists() and ctypes.util.find_library("ze_loader")
     return "" if there else "scripts/setup-system.sh has not installed `libze-dev`"

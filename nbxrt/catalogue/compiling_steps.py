@@ -168,6 +168,8 @@ _SENT: dict[str, Callable[[Mapping[str, Any]], Plain]] = {
     "fields": lambda argument: ("fields", tuple(argument["fields"])),
     "rounded": lambda argument: ("rounded", argument["rounded"], argument["to"]),
 }
+
+
 def _named(written: Any) -> tuple[str, ...]:
     """The names of one object or of several; none where nothing is written."""
     return tuple(written) if isinstance(written, list) else (written,) if written else ()

@@ -54,6 +54,9 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
     data["operations"] = {
         each: _symbols(base["operations"][each], renaming) for each in contract.operations if each in base["operations"]
     }
+    for section in ("devices", "state", "policies"):
+        if section in base:
+            data[section] = _symbols(base[section], renaming, section)
     data["absent"] = _absent(base, contract)
     empty = [section for section in ("structs", "absent") if not data[section]]
     return Draft({key: data[key] for key in _ordered(data) if key not in empty}, base["name"], renaming, left_out)
