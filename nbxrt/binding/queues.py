@@ -283,9 +283,8 @@ class Marks:
         self._record, self._status, self._wait, self.release = (
             binder.part(self.name, part) for part in ("record", "status", "wait", "release")
         )
-        self._pass, self._time = (binder.optional_part(self.name, part) for part in ("pass", "time"))
         self._pass, self._time, self._clock = (
-            binder.optional_part("marks", part) for part in ("pass", "time", "clock")
+            binder.optional_part(self.name, part) for part in ("pass", "time", "clock")
         )
 
     def event_create(self) -> int:

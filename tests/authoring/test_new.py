@@ -58,8 +58,8 @@ def test_every_call_stands_with_its_c_signature() -> None:
         "CHECK: int musaMalloc(void **address, size_t nbytes)"
     )
     assert (
-        "usual C form: int mem_get_info(size_t *free, size_t *total)"
-        in _comments(drafted("x", "metal", "x"))["mem_get_info"]
+        "usual C form: int stream_priority_range(int *least, int *greatest)"
+        in _comments(drafted("x", "metal", "x"))["stream_priority_range"]
     )
 
 

@@ -51,10 +51,12 @@ def test_the_upgraded_file_is_right_for_the_newer_contract(name: str, grown: Con
 
 
 def test_an_operation_whose_group_is_absent_is_answered_already(grown: Contract) -> None:
-    upgrade = upgrading.upgraded(SHIPPED["metal.yaml"], grown, "metal.yaml")
+    file = SHIPPED["metal.yaml"].replace("\nabsent:\n", "\nabsent:\n  device: not here\n  memory: not here\n")
+
+    upgrade = upgrading.upgraded(file, grown, "metal.yaml")
 
     assert upgrade.added == ()
-    assert upgrade.text == SHIPPED["metal.yaml"].replace("contract: 1", "contract: 2")
+    assert upgrade.text == file.replace("contract: 1", "contract: 2")
 
 
 def test_a_file_of_the_newest_contract_stays_as_it_is(contract: Contract) -> None:
