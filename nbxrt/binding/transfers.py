@@ -29,8 +29,9 @@ class Transfers:
         self._copy, self._fill = (binder.part("transfers", part) for part in ("copy", "fill"))
 
     def memcpy(self, dst: int, src: int, nbytes: int, kind: int) -> None:
-        self._sides("memcpy", dst, src, nbytes, kind)
-        self._queues().drain_all(self._binder.state())
+        sides = self._sides("memcpy", dst, src, nbytes, kind)
+        for state in {side.state for side in sides if side is not None} or {self._binder.state()}:
+            self._queues().drain_all(state)
         ctypes.memmove(dst, src, nbytes)
 
     def memcpy_async(self, dst: int, src: int, nbytes: int, kind: int, stream: int) -> None:
@@ -54,7 +55,7 @@ class Transfers:
                 self._raise_lost(stream)
                 self._copy(stream.state, source.target, here, target.target, there, nbytes, stream)
                 return
-        self._queues().drain(stream)
+        self._drain(stream, target, source)
         ctypes.memmove(dst, src, nbytes)
 
     def _set(self, operation: str, address: int, value: int, nbytes: int, stream: "Stream") -> None:
@@ -65,8 +66,14 @@ class Transfers:
             self._raise_lost(stream)
             self._fill(stream.state, block.target, offset, nbytes, value & 0xFF, stream)
             return
-        self._queues().drain(stream)
+        self._drain(stream, block)
         ctypes.memset(address, value & 0xFF, nbytes)
+
+    def _drain(self, stream: "Stream", *blocks: "Block | None") -> None:
+        """Wait for the stream, and for all of another device that has some of the memory."""
+        self._queues().drain(stream)
+        for state in {block.state for block in blocks if block is not None} - {stream.state}:
+            self._queues().drain_all(state)
 
     def _sides(self, operation: str, dst: int, src: int, nbytes: int, kind: int) -> "tuple[Block | None, Block | None]":
         """The memory of each side, None for the host's own; where the kind says device memory, it has to be there."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -46,9 +49,13 @@ def _host(content: bytes) -> Any:
     return ctypes.create_string_buffer(content, len(content))
 
 
-@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.tier("all"))])
-def test_the_conformance_suite_passes_and_leaves_no_object(stub: Stub, metal: Any, devices: int) -> None:
+@pytest.mark.parametrize(
+    ("devices", "delay"),
+    [(1, 0), *(pytest.param(*each, marks=pytest.mark.tier("all")) for each in ((2, 0), (1, 500), (2, 500)))],
+)
+def test_the_conformance_suite_passes_and_leaves_no_object(stub: Stub, metal: Any, devices: int, delay: int) -> None:
     stub.devices(devices)
+    stub.delay(delay)
 
     report = conformance.run(metal, module_image=conformance.ModuleImage(SOURCE))
 
@@ -214,6 +221,42 @@ def test_ranges_that_leave_their_memory_are_refused_before_any_message(stub: Stu
 
     assert (stub.committed, stub.encoders) == before
     metal.free(address)
+
+
+def test_memory_of_another_device_is_waited_for_there(stub: Stub, metal: Any) -> None:
+    stub.devices(2)
+    metal.set_device(1)
+    address = metal.malloc(64)
+    stub.delay(SLOW)
+    host = _host(bytes(64))
+    for copy in (
+        lambda: metal.memcpy(ctypes.addressof(host), address, 64, "device_to_host"),
+        lambda: metal.memcpy_async(ctypes.addressof(host), address, 64, "device_to_host", 0),
+    ):
+        ctypes.memset(host, 0, 64)
+        metal.set_device(1)
+        metal.memset(address, 0, 64)
+        metal.memset(address, 4, 64)
+        metal.set_device(0)
+        copy()
+        assert host.raw == b"\4" * 64
+
+    metal.memset(address, 0, 64)
+    assert _read(address, 64) == bytes(64)
+    metal.free(address)
+
+
+def test_a_process_that_ends_with_work_in_flight_says_nothing(compiled_stub: Stub) -> None:
+    program = (
+        "import nbxrt; metal = nbxrt.open('metal'); stream = metal.stream_create(); event = metal.event_create()\n"
+        "address = metal.malloc(1 << 20)\n"
+        "for turn in range(20): metal.memset_async(address, turn, 1 << 20, stream)\n"
+        "metal.event_record(event, stream)\n"
+    )
+    environment = {**os.environ, **compiled_stub.environment()}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_registered_memory_keeps_its_offset_in_the_pages_around_it(stub: Stub, metal: Any) -> None:
