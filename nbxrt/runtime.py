@@ -349,6 +349,8 @@ def _after_fork() -> None:
     _lock = locks.RLock()
     for runtime in all_open():
         runtime._binder.renew_locks()  # noqa: SLF001
+        if runtime.account is not None:
+            runtime.account.renew_locks()
         if runtime.objects is not None:
             runtime.objects.renew_locks()
         runtime.current.index = None

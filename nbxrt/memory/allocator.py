@@ -413,6 +413,14 @@ class DeviceAllocator:
                 pickle.dump(found, file)
         return found
 
+    def renew_locks(self) -> None:
+        """Make every lock anew, in a process that was forked: another thread's would never be given back."""
+        self._lock = RLock()
+        for policy in self._policies.values():
+            policy.renew_locks()
+        if self._pinned is not None:
+            self._pinned.renew_lock()
+
     def layers(self) -> "tuple[Layer, ...]":
         """The layers, the lowest first."""
         return tuple(self._layers)

@@ -113,6 +113,10 @@ class PinnedPool:
             self._deferred.release()
         return given_back
 
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked."""
+        self._lock = Lock()
+
     def drain(self) -> None:
         """Wait for the work that uses what was freed. Raises: DeviceError."""
         self._deferred.drain()

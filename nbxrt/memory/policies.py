@@ -3,6 +3,7 @@
 from _collections import deque  # type: ignore[import-not-found]  # `collections` is slow to import
 
 from nbxrt import errors
+from nbxrt.locks import RLock
 from nbxrt.memory.deferred import Deferred
 from nbxrt.memory.entries import Direct, Ordered, handle_of
 from nbxrt.memory.home import Home
@@ -67,6 +68,9 @@ class Policy:
     def pending(self) -> "set[int]":
         """Addresses of blocks that were freed and are in use on other streams."""
         return set()
+
+    def renew_locks(self) -> None:
+        """Make every lock anew, in a process that was forked."""
 
     def was_freed(self, _address: int) -> bool:
         """Whether the address is one that was given out and freed, as far as that is known."""
@@ -238,6 +242,9 @@ class PoolPolicy(Policy):
 
     def pending(self) -> "set[int]":
         return self.deferred.addresses()
+
+    def renew_locks(self) -> None:
+        self.pool.lock, self.pool.is_busy = RLock(), False
 
     def largest_free(self) -> int:
         return self.pool.largest_free()

@@ -100,7 +100,8 @@ def run(library: Simulation) -> Callable[..., tuple[int, str]]:
 
     def program(text: str, **settings: object) -> tuple[int, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
-        environment |= library.environment(**settings)
+        own = {name: settings.pop(name) for name in list(settings) if name.startswith("NBXRT_")}
+        environment |= library.environment(**settings) | {name: str(value) for name, value in own.items()}
         environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NBX_GPU_BACKEND": "cuda"}
         command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)

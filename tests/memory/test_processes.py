@@ -1,0 +1,67 @@
+"""The account when the interpreter ends, and in a process that was forked."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEFT_ALIVE = """
+    import sys, threading, time
+    import nbxrt
+    from nbxrt import memory
+
+    class Block:
+        def __init__(self, ptr, free):
+            self.ptr, self.free, self.me = ptr, free, self
+
+        def __del__(self):
+            self.free(self.ptr)
+
+    account = memory.account()
+    stream = account.runtime.stream_create()
+    kept = [Block(account.malloc(1 << 20), account.free), Block(account.malloc_host(5000), account.free_host)]
+    shared = Block(account.malloc(3 << 20), account.free)
+    account.record_use(shared.ptr, stream)
+
+    def daemon():
+        mine = Block(account.malloc(4096), account.free)
+        time.sleep(60)
+
+    threading.Thread(target=daemon, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("policy", ["direct", "caching", "stream_ordered", "expandable"])
+@pytest.mark.parametrize(("end", "code"), [("", 0), ("sys.exit(3)", 3)])
+def test_blocks_that_are_alive_at_the_end_change_nothing(
+    run: Callable[..., tuple[int, str]], policy: str, end: str, code: int
+) -> None:
+    assert run(LEFT_ALIVE + "    " + end, NBXRT_ALLOCATOR=policy) == (code, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(run: Callable[..., tuple[int, str]]) -> None:
+    program = """
+        import os, threading, warnings
+        from nbxrt import memory
+
+        warnings.simplefilter("ignore")
+        account = memory.account()
+        ptr = account.malloc(1 << 20)
+        lock, held = account.policy(0).pool.lock, threading.Event()
+        threading.Thread(target=lambda: (lock.acquire(), held.set(), threading.Event().wait()), daemon=True).start()
+        held.wait(10)
+        child = os.fork()
+        if child == 0:
+            account.free(ptr)
+            account.stats(0)
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    """
+
+    assert run(program) == (0, "")
