@@ -17,6 +17,7 @@ COMMANDS = {
     "doctor": "nbxrt.cli.doctor.command",
     "list": "nbxrt.cli.list",
     "libraries": "nbxrt.cli.libraries",
+    "topology": "nbxrt.cli.topology",
     "show": "nbxrt.cli.show",
     "new": "nbxrt.cli.new",
     "upgrade": "nbxrt.cli.upgrade",

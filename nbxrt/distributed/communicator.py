@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nbxrt.distributed.progress import Progress
+    from nbxrt.objects.buffer import Buffer
     from nbxrt.runtime import Runtime
 
 #: Seconds that an operation has, unless a communicator says otherwise.
@@ -170,6 +171,19 @@ class Communicator:
         if not members:
             return None
         return start(link, identity, members.index(self.rank), len(members), timeout=self.timeout)
+
+    def share(self, buffer: Buffer) -> list[Buffer | None]:
+        """The buffer of every rank, in order of rank: its memory itself on the same host, None on another.
+
+        All ranks call it, with a Buffer that is `shareable`. A rank keeps its own until the others have closed theirs;
+        nothing orders what they do with it but barriers and streams. No rank gets a context on another's device.
+        Raises: CapabilityError where the backend cannot share memory; ArgumentValueError; CommunicatorError, on every
+        rank; DeviceError.
+        """
+        from nbxrt.distributed.sharing import share
+
+        self._refuse_if_over()
+        return share(self, buffer)
 
     def wait(self, stream: Any = None, timeout: float | None = None) -> None:
         """Wait until the work of a stream is done. A broken communicator ends the waiting, and is raised here.

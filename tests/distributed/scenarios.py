@@ -445,6 +445,30 @@ def a_captured_collective(comm: Any) -> None:
     runtime.stream_destroy(stream)
 
 
+def shared_memory(comm: Any) -> None:
+    """Every rank reads all others' memory, and writes into that of the next one."""
+    nbxrt.runtime.put_in_force(comm.runtime)
+    own = nbxrt.Buffer(8 * comm.size, shareable=True)
+    own.copy_from(bytes([comm.rank]) * own.nbytes)
+    everybody = comm.share(own)
+    assert everybody[comm.rank] is own
+    assert [set(buffer.tobytes()) for buffer in everybody] == [{rank} for rank in range(comm.size)]
+    comm.barrier()
+    following = everybody[(comm.rank + 1) % comm.size]
+    following[8 * comm.rank : 8 * comm.rank + 8].copy_from(b"\xff" * 8)
+    comm.runtime.sync()
+    comm.barrier()
+    before = (comm.rank - 1) % comm.size
+    assert own[8 * before : 8 * before + 8].tobytes() == b"\xff" * 8
+    for rank, buffer in enumerate(everybody):
+        if rank != comm.rank:
+            buffer.close()
+    comm.barrier()
+    own.close()
+    contexts(comm)
+    refused(lambda: comm.share(nbxrt.Buffer(8)), ValueError, "has no handle for other processes")
+
+
 def contexts(comm: Any) -> None:
     """A process has a context on the device of its rank and nowhere else."""
     comm.barrier()

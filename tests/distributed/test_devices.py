@@ -27,6 +27,10 @@ def test_what_is_wrong_is_refused_before_anything_is_sent(ranks: Callable[..., l
     assert ranks("refusals", 2) == [0] * 2
 
 
+def test_ranks_of_one_host_share_memory_and_get_no_context_elsewhere(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("shared_memory", 3) == [0] * 3
+
+
 @pytest.mark.tier("all")
 def test_no_elements_are_nothing_to_do(ranks: Callable[..., list[int]]) -> None:
     assert ranks("no_elements", 2) == [0] * 2
