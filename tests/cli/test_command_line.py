@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conftest import CommandLine
 
 COMMANDS = (
-    "doctor", "list", "libraries", "show", "new", "upgrade", "explain", "diff", "validate", "verify", "simulate",
+    "doctor", "list", "libraries", "topology", "show", "new", "upgrade", "explain", "diff", "validate", "verify", "simulate",
     "conform", "schema", "memory", "demo",
 )  # fmt: skip
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
