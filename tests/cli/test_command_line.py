@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conftest import CommandLine
 
 COMMANDS = (
-    "doctor", "list", "libraries", "topology", "show", "new", "upgrade", "explain", "diff", "validate", "verify", "simulate",
-    "conform", "schema", "memory", "demo",
+    "doctor", "list", "libraries", "topology", "show", "new", "upgrade", "explain", "diff", "validate", "verify",
+    "simulate", "conform", "compile", "schema", "memory", "demo",
 )  # fmt: skip
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
