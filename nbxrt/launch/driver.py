@@ -189,6 +189,7 @@ class TritonLauncher:
 
     def __init__(self, driver: Driver, source: "Any", metadata: "Any") -> None:
         kinds = tuple(source.signature.values())
+        _refuse_opaque_descriptors(source, metadata)
         self.names = tuple(map(str, source.signature))
         device = driver.get_current_device()
         warp = driver.runtime.device_attribute("warp_size", device)
@@ -226,6 +227,19 @@ class TritonLauncher:
         self.launcher.launch((grid_x, grid_y, grid_z), stream, _handle(function), given, self.names)
         if exit_hook is not None and getattr(exit_hook, "calls", True):
             exit_hook(launch_metadata)
+
+
+def _refuse_opaque_descriptors(source: "Any", metadata: "Any") -> None:
+    """See that no argument has to be encoded for a device's unit that copies tensors. Raises: CapabilityError."""
+    if not any(getattr(metadata, "tensordesc_meta", None) or ()):
+        return
+    name = next(name for name, kind in source.signature.items() if str(kind).startswith("tensordesc"))
+    raise errors.CapabilityError(
+        f"argument `{name}` of `{metadata.name}` is a tensor descriptor that is made on the host for the device's own "
+        "unit, which nbxrt does not encode",
+        hint="make the descriptor in the kernel: `tl.make_tensor_descriptor`",
+        parameter=name,
+    )
 
 
 def _handle(function: int) -> "Any":

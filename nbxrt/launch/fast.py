@@ -12,6 +12,7 @@ import inspect
 import struct
 import sys
 import threading
+import weakref
 from collections import Counter, defaultdict
 
 from nbxrt import errors
@@ -51,6 +52,8 @@ class Session:
         self.compiled = 0
         self.kernels: list[Any] = []
         self.lock = threading.Lock()
+        #: Compiled kernels that have a module, or may come to one, while this is installed.
+        self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def kernel(self, jit: "Any") -> "Kernel":
         """What belongs to a kernel of Triton, made at its first launch."""
@@ -75,6 +78,23 @@ class Session:
                     delattr(jit, GRIDS)
             self.kernels.clear()
         gc.collect()  # kernels unload their modules by the driver that is active then, which is still this one
+        for compiled in list(self.loaded):
+            self._unload(compiled)
+
+    def run(self, jit: "Any", *given: "Any", **named: "Any") -> "Any":
+        """Triton's own `run`; what it compiled is remembered for as long as it lives."""
+        compiled = self.original_run(jit, *given, **named)
+        if hasattr(compiled, "result"):  # compiled in the background
+            compiled = compiled.result()
+        if compiled is not None:
+            self.loaded.add(compiled)
+        return compiled
+
+    def _unload(self, compiled: "Any") -> None:
+        """Leave a compiled kernel that somebody holds as one that was never loaded: the next driver loads it anew."""
+        if compiled.module is not None:
+            self.driver.utils.unload_module(compiled.module)
+        compiled.module = compiled.function = compiled._run = None  # noqa: SLF001
 
     def unusual(self, jit: "Any") -> str:
         """Why Triton's own `run` has to do a launch; empty when nothing stands against the short way."""
@@ -148,7 +168,7 @@ class Kernel:
 
         def run(*given: "Any", **named: "Any") -> "Any":
             self.session.fallbacks["pre-run hooks"] += 1
-            return self.session.original_run(self.jit, *given, grid=extents, warmup=False, **named)
+            return self.session.run(self.jit, *given, grid=extents, warmup=False, **named)
 
         return run
 
@@ -329,7 +349,7 @@ class Kernel:
                 named[parameter.name] = value
             else:
                 given.append(value)
-        return self.session.original_run(self.jit, *given, grid=extents, warmup=False, **named)
+        return self.session.run(self.jit, *given, grid=extents, warmup=False, **named)
 
     # making an entry
 
@@ -370,11 +390,9 @@ class Kernel:
             else:
                 given.append(value)
         try:
-            compiled = self.session.original_run(self.jit, *given, grid=extents, warmup=True, **named)
+            compiled = self.session.run(self.jit, *given, grid=extents, warmup=True, **named)
         except OSError as error:
             raise _cannot_keep(error) from error
-        if hasattr(compiled, "result"):  # compiled in the background
-            compiled = compiled.result()
         compiled._init_handles()  # noqa: SLF001  # loads the binary; says where the device's limits do not allow it
         return compiled
 

@@ -231,6 +231,43 @@ def test_scratch_is_allocated_for_the_time_of_a_launch(cuda):
     assert len([live for live in simulation.ledger() if live.kind in ("device", "pool")]) <= held
 
 
+@triton.jit
+def by_descriptor(source, out):
+    at = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    tl.store(out + at, source.load([0, 0]))
+
+
+def test_a_descriptor_for_the_devices_unit_is_refused_by_name(cuda):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    simulation, runtime = cuda
+    x, out = array(runtime, 1024), array(runtime, 1024)
+    descriptor = TensorDescriptor(x, [16, 64], [64, 1], [16, 64])
+
+    with pytest.raises(nbxrt.CapabilityError, match="argument `source` of `by_descriptor` is a tensor descriptor"):
+        by_descriptor[(1,)](descriptor, out)
+    assert simulation.launches() == []
+
+
+def test_a_descriptor_is_passed_in_parts_where_there_is_no_unit(simulate):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    simulation, runtime = simulate()
+    simulation.set_attribute("compute_capability_major", 8)
+    x, out = array(runtime, 1024), array(runtime, 1024)
+
+    for _each in range(2):
+        by_descriptor[(1,)](TensorDescriptor(x, [16, 64], [64, 1], [16, 64]), out)
+    runtime.sync()
+
+    first, second = simulation.launches()
+    numbers = [int.from_bytes(each, "little") for each in first.arguments]
+    assert first == second
+    assert numbers[:5] == [x.ptr, 16, 64, 64, 1]
+    assert out.ptr in numbers
+    assert _fallbacks() == {}
+
+
 def test_the_users_allocator_gives_scratch(cuda):
     simulation, runtime = cuda
     x, out, scratch, asked = array(runtime, 1024), array(runtime, 1024), array(runtime, 4096), []
@@ -323,7 +360,7 @@ def test_no_launch_of_many_threads_is_torn(cuda, stub):
     call.function = stub.cuLaunchKernelEx
     for x in arrays:
         kernels.add[(1,)](x, x, x, 64, BLOCK=64)
-    stub.stub_check()
+    stub.stub_check(1)
     failures = []
 
     def run(x):
@@ -339,6 +376,7 @@ def test_no_launch_of_many_threads_is_torn(cuda, stub):
         thread.start()
     for thread in threads:
         thread.join()
+    stub.stub_check(0)
 
     assert failures == []
     assert (stub.stub_launches(), stub.stub_torn()) == (400_000, 0)
@@ -357,6 +395,21 @@ def test_taking_nbxrt_out_leaves_triton_as_it_was(simulate):
 
     assert (JITFunction.run, JITFunction.__dict__.get("__getitem__"), triton.runtime.driver._active) == before
     assert nbxrt.triton.stats() == {"kernels": 0, "compiled": 0, "fallbacks": {}}
+
+
+def test_a_compiled_kernel_outlives_the_installation(simulate):
+    simulation, runtime = simulate()
+    x = array(runtime, 64)
+    compiled = kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    nbxrt.triton.uninstall()
+
+    assert compiled.module is None
+    assert [live for live in simulation.ledger() if live.kind == "module"] == []
+    nbxrt.triton.install(runtime)
+    compiled[(3, 1, 1)](x, x, x, 64, 64)
+    runtime.sync()
+    assert simulation.launches()[-1].grid == (3, 1, 1)
 
 
 def test_no_driver_of_tritons_is_asked_whether_it_is_active(simulate, monkeypatch):
