@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,23 +60,46 @@ def in_force() -> Iterator[Callable[[Runtime], Runtime]]:
         each.__exit__(None, None, None)
 
 
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Simulation]:
+    """Builds each simulation once in a run and opens it once: most tests ask for one, and building takes longer."""
+    from nbxrt.simulation import build
+
+    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
+    built: dict[str, Simulation] = {}
+    opened: dict[str, Runtime] = {}
+
+    def fresh(name: str) -> Simulation:
+        if name not in built:
+            built[name] = build(name, tmp_path_factory.mktemp(name), version=VERSIONS[name], cache=cache)
+            opened[name] = built[name].open()
+            built[name].runtime = opened[name]  # type: ignore[attr-defined]
+        built[name].reset()
+        if name == "cuda":  # the runtime that stays open does not start its driver a second time
+            ctypes.CDLL(str(built[name].paths["driver"])).cuInit(0)
+            built[name].clear()
+        opened[name].objects = opened[name].account = None
+        vars(opened[name].current).clear()
+        return built[name]
+
+    return fresh
+
+
 @pytest.fixture(params=needs_simulation("host", "cuda", "hip"))
 def runtime(
-    request: pytest.FixtureRequest, simulate: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]
+    request: pytest.FixtureRequest, kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]
 ) -> Runtime:
     """Host memory and each simulated vendor, in force."""
-    if request.param == "host":
-        return in_force(nbxrt.open("host"))
-    return in_force(simulate(request.param, VERSIONS[request.param]).open())
+    return in_force(nbxrt.open("host") if request.param == "host" else kept(request.param).runtime)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(params=needs_simulation("cuda", "hip"))
 def simulation(
-    request: pytest.FixtureRequest, simulated: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]
+    request: pytest.FixtureRequest, kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]
 ) -> Simulation:
     """Each simulated vendor, whose runtime is in force; a test can ask it for its records."""
-    built = simulated(request.param)
-    in_force(built.open())
+    built = kept(request.param)
+    in_force(built.runtime)  # type: ignore[attr-defined]
     return built
 
 
@@ -95,10 +121,10 @@ def host(in_force: Callable[[Runtime], Runtime]) -> Runtime:
 
 
 @pytest.fixture
-def cuda(simulated: Callable[..., Simulation], in_force: Callable[[Runtime], Runtime]) -> Simulation:
+def cuda(kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]) -> Simulation:
     """One simulated vendor in force, for what is not the vendor's business."""
-    built = simulated("cuda")
-    in_force(built.open())
+    built = kept("cuda")
+    in_force(built.runtime)  # type: ignore[attr-defined]
     return built
 
 
