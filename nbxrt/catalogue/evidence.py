@@ -52,6 +52,8 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
     """Names in headers are of words, codes and fields that the file has."""
     headers = subject.section("headers")
     for enum, names in headers.get("enums", {}).items():
+        if ("enums", enum) in subject.broken:
+            continue  # what else it has is not known
         known = {word for _path, entry in _entries(subject, enum) for word in entry.get("words", entry)}
         yield from _strangers(subject, ("headers", "enums", enum), names, known, f"`enums.{enum}`")
     for role, names in headers.get("codes", {}).items():
@@ -61,6 +63,8 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
         )
         yield from _wrong_counts(subject, role, names, kinds)
     for struct, names in headers.get("structs", {}).items():
+        if ("structs", struct) in subject.broken:
+            continue
         layouts = [
             entry for _path, entry in subject.entries(("structs", struct), subject.mapping("structs").get(struct))
         ]

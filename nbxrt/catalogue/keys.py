@@ -47,6 +47,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "a search step": ("package", "environment", "root"),
     "a `struct` argument": ("by_pointer", "by_value", "out"),
     "a library name": schema_parts.PLATFORMS,
+    "a device probe": ("bits", "equals", "has"),
 }
 
 

@@ -177,12 +177,13 @@ def check_needs(subject: Subject) -> Iterator[Diagnostic]:
     written = subject.mapping("enums").get("device_attribute", {})
     entries = subject.entries(("enums", "device_attribute"), written)
     mapped = {word for _path, entry in entries for word in entry.get("words", entry)}
+    is_known = ("enums", "device_attribute") not in subject.broken  # or what else it has is not known
     for name, attribute in subject.section("needs").items():
-        if attribute not in mapped:
+        if is_known and attribute not in mapped:
             message = f"`{name}` needs the attribute `{attribute}`, which `enums.device_attribute` does not map"
             hint = did_you_mean(attribute, mapped)
             yield subject.diagnostic(("needs", name), "unmapped-attribute", message, hint=hint)
-        if not any(name in (each.name, each.group) for each in bound):
+        if bound and not any(name in (each.name, each.group) for each in bound):
             message = f"`{name}` is not offered, so nothing needs the attribute `{attribute}`"
             hint = f"bind `{name}` under `operations`, or drop this line"
             yield subject.diagnostic(("needs", name), "idle-need", message, at="key", hint=hint)

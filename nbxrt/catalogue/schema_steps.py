@@ -273,7 +273,8 @@ def _probe(says: str) -> Schema:
         "equals": integer("It holds when the number is this.", *CODES, 1),
         "has": string(NOT_BLANK, "It holds when the text has this word.", "vendor_extension"),
     }
-    return keyed("a probe", says, keys, ["call", "args"])
+    judged = {"if": {"required": ["bits"]}, "else": {"if": {"required": ["equals"]}, "else": {"required": ["has"]}}}
+    return keyed("a device probe", says, keys, ["call", "args"], **judged)
 
 
 def _models() -> Schema:

@@ -102,7 +102,7 @@ def _of_devices(subject: Subject) -> Iterator[Sequence]:
         above = {**above, level["as"]: "pointer"}
         last = level["as"]
     default = subject.value("devices", "default")
-    if default:
+    if default and last:
         yield Sequence("`default`", ("devices", "default", "steps"), default["steps"], {}, (last,))
         yield Sequence("`identity`", ("devices", "default", "identity"), default["identity"], above, ("identity",))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
@@ -30,6 +31,7 @@ SHIPPED = {
     for file in sorted(data_folder("backends").iterdir(), key=lambda file: file.name)
     if file.name.endswith(".yaml")
 }
+VALID = Path(__file__).parents[1] / "catalogue" / "cases" / "valid"
 LAW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
@@ -99,6 +101,12 @@ def test_another_spelling_means_the_same(name: str, spelling: str) -> None:
 
 # Changes of one node.
 
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mutated")
+
+
 WORDS = st.sampled_from(
     ["malloc", "call", "args", "out", "since", "12.0", "status", "runtime", "linux", "success", "nbytes", "x", ""]
 )
@@ -108,15 +116,33 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 DATA = [reading.read(text.encode(), name).data for name, text in SHIPPED.items()]
+EXTENDING = [reading.read(file, file.name).data for file in sorted(VALID.glob("extends*.yaml"))]
+
+
+class Changed(NamedTuple):
+    """A file with one node changed, the path of what holds the change, and the words that were changed."""
+
+    data: dict[str, Any]
+    path: tuple[str | int, ...]
+    words: set[str]
+
+    def __repr__(self) -> str:
+        node: Any = self.data
+        for part in self.path:
+            node = node[part]
+        return f"{self.data.get('name')} {self.path}: {str(node)[:300]}"
+
+
+def containers(node: Any) -> list[Any]:
+    """Every mapping and list of a file that holds something."""
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return [*([node] if inner else []), *(each for part in inner for each in containers(part))]
 
 
 @st.composite
-def mutations(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str | int, ...], set[str]]:
-    """A file with one node changed, the path of what holds the change, and the words that were changed.
-
-    Where a node was taken away the change is in what held it.
-    """
-    data = copy.deepcopy(draw(st.sampled_from(DATA)))
+def mutations(draw: st.DrawFn, files: list[dict[str, Any]]) -> Changed:
+    """A changed file. Where a node was taken away or put in, the change is in what held it."""
+    data = copy.deepcopy(draw(st.sampled_from(files)))
     path: tuple[str | int, ...] = ()
     node: Any = data
     while True:
@@ -126,16 +152,37 @@ def mutations(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str | int, ...], s
             path, node = (*path, key), inner
             continue
         words = {*words_in(inner), *words_in(key)}
-        kind = draw(st.sampled_from(["remove", "replace", "rename"]))
-        if kind == "replace":
-            node[key] = draw(VALUES)
-            return data, (*path, key), words | {*words_in(node[key])}
+        kind = draw(st.sampled_from(["remove", "replace", "transplant", "rename", "insert"]))
+        if kind in ("replace", "transplant"):
+            node[key] = draw(VALUES) if kind == "replace" else transplanted(draw, data)
+            return Changed(data, (*path, key), words | {*words_in(node[key])})
+        if kind == "insert":
+            value = draw(VALUES) if draw(st.booleans()) else transplanted(draw, data)
+            name = draw(WORDS) if draw(st.booleans()) else str(draw(st.sampled_from(list(draw_mapping(draw, data)))))
+            if isinstance(node, list):
+                node.insert(draw(st.integers(0, len(node))), value)
+            else:
+                words |= {*words_in(node.get(name)), name}
+                node[name] = value
+            return Changed(data, path, words | {*words_in(value)})
         if kind == "rename" and isinstance(node, dict):
             new = draw(WORDS)
+            words |= {*words_in(node.get(new)), new}
             node[new] = node.pop(key)
-            return data, path, words | {new}
+            return Changed(data, path, words)
         del node[key]
-        return data, path, words
+        return Changed(data, path, words)
+
+
+def transplanted(draw: st.DrawFn, data: Any) -> Any:
+    """A node of the same file, which is right where it stands."""
+    holder = draw(st.sampled_from(containers(data)))
+    return copy.deepcopy(draw(st.sampled_from(list(holder.values() if isinstance(holder, dict) else holder))))
+
+
+def draw_mapping(draw: st.DrawFn, data: Any) -> dict[str, Any]:
+    found: dict[str, Any] = draw(st.sampled_from([each for each in containers(data) if isinstance(each, dict)]))
+    return found
 
 
 def words_in(node: Any) -> Sequence[str]:
@@ -155,11 +202,9 @@ def lines_of(document: Document, path: tuple[str | int, ...]) -> range:
     return range(min(lines), max(lines) + 1)
 
 
-@given(mutations())
+@given(mutations(DATA))
 @LAW
-def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(
-    changed: tuple[dict[str, Any], tuple[str | int, ...], set[str]],
-) -> None:
+def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(changed: Changed) -> None:
     data, path, words = changed
     text = yaml.dump(data, Dumper=Plain, sort_keys=False)
 
@@ -169,10 +214,31 @@ def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(
         assert document is not None
         assert document.data == data
         assert meaning(document.data) == meaning(json.loads(json.dumps(data)))
+    demand_that_the_change_is_told(document, path, words, found)
+
+
+@given(changed=mutations(EXTENDING))
+@LAW
+def test_so_is_one_of_a_file_that_extends_another(changed: Changed, folder: Path) -> None:
+    data, path, words = changed
+    file = folder / "mine.yaml"
+    file.write_text(yaml.dump(data, Dumper=Plain, sort_keys=False), "utf-8")
+
+    found = validation.validate_file(file)
+
+    demand_that_the_change_is_told(reading.scan(file, str(file)).document, path, words, found)
+
+
+def demand_that_the_change_is_told(
+    document: Document | None, path: tuple[str | int, ...], words: set[str], found: Sequence[Diagnostic]
+) -> None:
+    """Every fault stands at the change, or names what was changed."""
+    if not found:
         return
     assert document is not None
     within = lines_of(document, path)
-    assert any(fault.line in within or names_one(fault, words) for fault in found), (path, [*map(str, found)])
+    elsewhere = [fault for fault in found if fault.line not in within and not names_one(fault, words)]
+    assert elsewhere == [], (path, [*map(str, elsewhere)])
 
 
 def names_one(fault: Diagnostic, words: set[str]) -> bool:
