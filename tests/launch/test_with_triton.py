@@ -25,6 +25,34 @@ def test_six_kernels_are_right_when_they_are_interpreted(tritons: Path, root: Pa
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.tier("all")
+@pytest.mark.needs("triton-3.9")
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["examples/gpt2.py", "host"], "torch in the process: no"),
+        (["-m", "nbxrt", "demo"], "50000 numbers added by a kernel of Triton 3.9.0, interpreted: every one right"),
+    ],
+)
+def test_what_people_start_runs_kernels_where_there_is_no_gpu(
+    command: list[str], says: str, tritons: Path, root: Path
+) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NBX", "TRITON"))}
+    environment |= {"PYTHONPATH": str(root), "NBX_GPU_BACKEND": "host", "NO_COLOR": "1", "COLUMNS": "200"}
+
+    done = subprocess.run(
+        [tritons / "3.9" / "bin" / "python", *command],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert says in done.stdout
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("version", "part"),

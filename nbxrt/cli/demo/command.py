@@ -9,7 +9,7 @@ import click
 
 from nbxrt.binding.layout import as_tuple
 from nbxrt.cli.console import Writer
-from nbxrt.cli.demo import payload, transfer
+from nbxrt.cli.demo import kernel, payload, transfer
 from nbxrt.cli.demo.choice import Choice, choose
 from nbxrt.cli.problems import FINDINGS, FINE
 
@@ -32,7 +32,8 @@ def command(ctx: click.Context, file: Path | None) -> None:
     """Move FILE to the best device of this machine and back, compare the bytes, and say what was done.
 
     The bytes go by pageable and by pinned host memory, 64 MiB at a time; a smaller file is repeated to that size.
-    Without FILE, a file of nbxrt itself is moved. Exits with 1 when bytes differ.
+    Without FILE, a file of nbxrt itself is moved. Where Triton is installed, a kernel of it runs, interpreted where
+    there is no GPU. Exits with 1 when bytes differ.
     """
     load = _payload(file)
     choice = choose()
@@ -42,8 +43,10 @@ def command(ctx: click.Context, file: Path | None) -> None:
     writer.row("file", f"{load.shown}, {size(load.nbytes)}{repeated}")
     outcome = transfer.move(choice.runtime, load)
     _write_legs(writer, outcome)
+    said, is_right = kernel.tried(choice.runtime)
+    writer.row("kernel", said, style="" if is_right else "bold red", word="NOT right")
     _write_verdict(writer, outcome, choice.runtime)
-    ctx.exit(FINE if outcome.is_good else FINDINGS)
+    ctx.exit(FINE if outcome.is_good and is_right else FINDINGS)
 
 
 def _payload(file: Path | None) -> Payload:
