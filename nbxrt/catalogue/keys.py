@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from nbxrt.catalogue import schema_parts
+from nbxrt.catalogue import advice, schema_parts
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, nearest, quoted
+from nbxrt.catalogue.schema_extends import REQUIRED
 from nbxrt.catalogue.verbs import VERBS
 from nbxrt.catalogue.wrong_values import without_arguments
 
@@ -68,11 +69,12 @@ def _unknown_key(unknown: Unknown, document: Document) -> Diagnostic:
         message.format(quoted(unknown.key)),
         at="key",
         label=f"known here: {listed(unknown.known)}" if few else "",
-        hint=did_you_mean(unknown.key, unknown.known),
+        hint=advice.for_key(unknown.path, unknown.key, _AT_THE_TOP) or did_you_mean(unknown.key, unknown.known),
     )
 
 
 _LABELLED = 12
+_AT_THE_TOP = ("contract", "extends", *REQUIRED, "structs", "enums", "absent", "presence", "needs", "triton")
 _SECTIONS: dict[Path, tuple[str, str]] = {
     ("operations",): ("unknown-operation", "unknown operation {}"),
     ("absent",): ("unknown-operation", "unknown operation or group {}"),

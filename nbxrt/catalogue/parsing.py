@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import attrs
 import yaml
 
+from nbxrt.catalogue import advice
 from nbxrt.catalogue.diagnostics import Diagnostic, quoted
 from nbxrt.catalogue.document import At, Document, Entry
 
@@ -241,7 +242,8 @@ class _Builder:
             self._report_duplicate(key, first)
             return False
         if not isinstance(key.value, str):
-            hint = f'quote it: `"{key.written}"`' if key.written else ""
+            above = [each.key.value for each in self.stack[:-1] if each.key is not None]
+            hint = advice.for_number_as_key(above, key.written)
             self._report_at(key.at, "non-string-key", f"a key is text, not {_kind(key)}", hint=hint)
             return bool(key.written)
         return True
@@ -327,7 +329,8 @@ class _Builder:
             self._refuse_at(index, "too-deep", f"nested deeper than {MAX_DEPTH}")
         # What is never closed is found at the end of the file, and mended where it begins.
         where = index if self.text[index:].strip() else began
-        self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=_context(error))
+        hint = advice.for_syntax(problem)
+        self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=_context(error), hint=hint)
 
     def _index(self, error: yaml.YAMLError, name: str) -> int:
         mark = getattr(error, name, None)

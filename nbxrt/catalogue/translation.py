@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue import keys, schema_parts, schema_steps
+from nbxrt.catalogue import advice, keys, schema_parts, schema_steps
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import C_TYPES, SIZED_TYPES
 from nbxrt.catalogue.keys import Missing, Unknown
@@ -90,6 +90,8 @@ def _enum(error: Error) -> Iterator[Diagnostic | Unknown]:
         yield _unknown_name(error)
     elif error.is_key:
         yield Unknown(error.path, error.instance, error.title, tuple(error.value))
+    elif error.path == ("contract",) and not isinstance(error.instance, int):
+        return  # its type is told
     elif error.path == ("contract",):
         message = f"the file is written for contract {error.written}, and this nbxrt knows {error.value[-1]}"
         yield error.diagnostic("unknown-contract", message)
@@ -98,7 +100,7 @@ def _enum(error: Error) -> Iterator[Diagnostic | Unknown]:
         yield error.diagnostic("wrong-length", f"a field of type {error.written} {needs}")
     else:
         words = [str(word) for word in error.value]
-        hint = did_you_mean(str(error.instance), words)
+        hint = did_you_mean(str(error.instance), words) or advice.for_word(error.path, error.instance)
         yield error.diagnostic(
             "unknown-value", f"unknown value {error.written}", label=f"one of {listed(words, 'or')}", hint=hint
         )
@@ -138,7 +140,8 @@ def _pattern(error: Error) -> Iterator[Diagnostic]:
         path = (*error.path, error.instance)
         yield error.document.diagnostic(path, "bad-text", message, at="key")
     else:
-        yield error.diagnostic("bad-text", f"{error.written} {PATTERNS[error.value]}")
+        hint = advice.for_text(error.path, error.instance, error.value, error.contract)
+        yield error.diagnostic("bad-text", f"{error.written} {PATTERNS[error.value]}", hint=hint)
 
 
 #: What is wrong with a text that does not match, for every pattern of the schema.

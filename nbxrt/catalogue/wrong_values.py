@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from nbxrt.catalogue import advice
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, path_text, quoted
 from nbxrt.catalogue.schema_extends import CHANGES
 from nbxrt.catalogue.schema_parts import PLATFORMS, VERSION
@@ -54,7 +55,8 @@ def wrong_type(error: Error) -> Diagnostic:
         return told
     names = [TYPES[each] for each in types]
     expected = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return error.diagnostic("wrong-type", f"expected {expected}, found {_found(error)}")
+    hint = advice.for_type(error.path, error.instance, types)
+    return error.diagnostic("wrong-type", f"expected {expected}, found {_found(error)}", hint=hint)
 
 
 #: Every type of the schema in words.

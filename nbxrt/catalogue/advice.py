@@ -1,0 +1,140 @@
+"""What was probably meant: a hint for mistakes that are often made by people who write their first backend file.
+
+Tables of a mistake and its hint; an empty text where nothing is known to be meant.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nbxrt.catalogue import schema_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbxrt.catalogue.contract import Contract
+    from nbxrt.catalogue.document import Path
+
+
+#: A hint that would be longer, because of what stands in the file, is none.
+_LONGEST = 160
+
+# The parser's own words, and what is behind them.
+_SYNTAX = {
+    "expected key": "the line is indented like none of those that it belongs to, or something before it is not closed",
+    "expected '-' indicator": "all items of a list begin with `-` in one column; a backend file itself is no list",
+    "mapping values are not allowed": "a key's `:` has a space behind it, and a text with `: ` in it stands in quotes",
+    "unknown escape character": "in double quotes a `\\` begins an escape: use single quotes, or `/`",
+    "cannot start any token": "a text that begins with this character stands in quotes",
+    "expected ',' or ']'": "the list that begins with `[` ends with `]`",
+    "expected ',' or '}'": "the mapping that begins with `{` ends with `}`",
+    "could not find expected ':'": "every line of a mapping is a key, `:`, a space and a value",
+    "unexpected end of stream": "a quote or a bracket that begins here is never closed",
+}
+
+
+def for_syntax(problem: str) -> str:
+    """What to look for when the parser gives up with these words."""
+    return next((hint for words, hint in _SYNTAX.items() if words in problem), "")
+
+
+def for_number_as_key(above: list[Any], written: str) -> str:
+    """What a number as a key should be; `above` are the keys that it stands below, the innermost last."""
+    if "kinds" in above[-1:] or "enums" in above[-2:]:
+        return _short(f"the word comes first, then its number: `WORD: {written}`")
+    return f'quote it: `"{written}"`' if written else ""
+
+
+def for_text(path: Path, value: str, pattern: str, contract: Contract) -> str:
+    """What a text should be that does not match its pattern."""
+    if pattern == schema_parts.VERSION:
+        return 'a range is `since`, included, and `before`, not included: `since: "2.0"`'
+    if pattern == schema_parts.NAME:
+        near = re.sub(r"[^a-z0-9]+", "_", value.lower()).strip("_")
+        return _short(f"write `{near}`") if re.search(pattern, near) and near != value else ""
+    called = re.fullmatch(r"([A-Za-z_]\w*)\s*\(.*\)", value, re.DOTALL)
+    if called and path[:1] == ("operations",) and (operation := contract.operations.get(str(path[1]))):
+        args = f", or `{{call: {called[1]}, args: […]}}`" if operation.c is not None else ""
+        return _short(f"write the symbol alone, `{called[1]}`{args}")
+    return ""
+
+
+def for_type(path: Path, value: Any, types: list[str]) -> str:
+    """What a value of a wrong type should be."""
+    return _short(next((hint for tell in _TYPES if (hint := tell(path, value, types))), ""))
+
+
+def _short(hint: str) -> str:
+    return hint if len(hint) <= _LONGEST else ""
+
+
+def _number_in_quotes(_path: Path, value: Any, types: list[str]) -> str:
+    is_number = isinstance(value, str) and re.fullmatch(r"-?(0x[0-9a-fA-F]+|[1-9][0-9]*|0)", value)
+    return f"write it without quotes: `{value}`" if is_number and "integer" in types else ""
+
+
+def _arguments(path: Path, value: Any, _types: list[str]) -> str:
+    if path[-1:] != ("args",) or not isinstance(value, (dict, str)):
+        return ""
+    names = ", ".join(map(str, value)) if isinstance(value, dict) else value
+    return f"the arguments are a list in C order: `args: [{names}]`"
+
+
+def _library_name(path: Path, value: Any, _types: list[str]) -> str:
+    is_name = path[:1] == ("libraries",) and path[2:3] == ("names",) and len(path) == 4
+    return f"say for which system: `{{linux: {value}}}`" if is_name and isinstance(value, str) else ""
+
+
+def _reasons(path: Path, value: Any, _types: list[str]) -> str:
+    if path != ("absent",) or not isinstance(value, list):
+        return ""
+    return "each has its reason: `absent: {peer: why there is none}`"
+
+
+def _null_operation(path: Path, value: Any, _types: list[str]) -> str:
+    if value is not None or path[:1] != ("operations",) or len(path) != 2:
+        return ""
+    return "name its symbol; an operation that is not required may be left out instead, with a reason under `absent`"
+
+
+def _variables(path: Path, value: Any, _types: list[str]) -> str:
+    if path[-1:] != ("environment",) or not isinstance(value, str):
+        return ""
+    return f"write `[{value.strip('${}%')}]`: a list of names"
+
+
+def _one_of_a_list(path: Path, value: Any, types: list[str]) -> str:
+    if types != ["array"] or not isinstance(value, (str, int)) or not path or isinstance(value, bool):
+        return ""
+    return f"write `{path[-1]}: [{value}]`"
+
+
+_TYPES: tuple[Callable[[Path, Any, list[str]], str], ...] = (
+    _number_in_quotes,
+    _arguments,
+    _library_name,
+    _reasons,
+    _null_operation,
+    _variables,
+    _one_of_a_list,
+)
+
+
+def for_word(path: Path, value: Any) -> str:
+    """What a word should be that is none of those known."""
+    if (
+        path[:1] == ("libraries",)
+        and path[2:3] == ("search",)
+        and isinstance(value, str)
+        and re.search(r"[/\\]", value)
+    ):
+        return _short(f"a place is a step of its own: `{{root: {value}, folder: .}}`")
+    if path[-1:] == ("returns",) and value in ("pointer", "result"):
+        return f"write `{{{value}: NAME}}` with the result that it is"
+    return ""
+
+
+def for_key(path: Path, key: str, at_the_top: tuple[str, ...]) -> str:
+    """Where a key belongs that is unknown where it stands."""
+    return f"`{key}` stands at the top of the file, not in here" if path and key in at_the_top else ""
