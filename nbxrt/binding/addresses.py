@@ -1,9 +1,8 @@
 """The address table: which memory an address lies in, and the object that it stands for. Handles for objects too."""
 
-import threading
 from bisect import bisect_right, insort
 
-from nbxrt import errors
+from nbxrt import errors, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Addresses:
     """The table of one backend. Its lock guards the order of addresses, which is looked up for interior ones."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
         self._blocks: dict[int, Block] = {}
         self._starts: list[int] = []
         self._next = FIRST_MINTED
@@ -104,14 +103,14 @@ class Addresses:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
 
 
 class Boxes:
     """Objects behind handles that nbxrt mints. Its lock guards the making of handles."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
         self._boxes: dict[int, Any] = {}
         self._next = 0x1000
 
@@ -147,7 +146,7 @@ class Boxes:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
 
     @staticmethod
     def _unknown(handle: int) -> errors.ArgumentValueError:

@@ -5,7 +5,7 @@ import os
 
 from nbxrt import errors, locks
 from nbxrt.binding import generating
-from nbxrt.binding.layout import as_tuple, member, structure
+from nbxrt.binding.layout import C_TYPES, as_tuple, member, structure
 from nbxrt.binding.library import Library, applies, open_library, said_range
 
 TYPE_CHECKING = False
@@ -240,6 +240,18 @@ class Binder:
         if made is None:
             raise self.lacks_part(policy, name)
         return made
+
+    def single_call(self, policy: str, name: str) -> "Any":
+        """The C function of a part that is one call with nothing but what the part takes; None for any other part."""
+        part = self.description["policies"].get(policy, {"parts": {}})["parts"].get(name)
+        if part is None or len(part[2]) != 1 or len(part[2][0][4][2]) != 1:
+            return None
+        takes, _gives, ((_form, _since, _before, _platforms, (_model, _role, steps, *_rest), _made),) = part
+        verb, payload, undo, always = steps[0]
+        if verb != "call" or undo or always or [each[:2] for each in payload[2]] != [("param", name) for name in takes]:
+            return None
+        library = self.library(payload[1])
+        return library.function(payload[0], ctypes.c_int, [C_TYPES[each[2]] for each in payload[2]])[0]
 
     def lacks_part(self, policy: str, name: str) -> errors.CapabilityError:
         """The error for a part of a policy that the file does not give."""

@@ -5,9 +5,8 @@ asked; where it cannot, a `c_void_p` is one, and so is a 64-bit integer that lie
 """
 
 import ctypes
-import threading
 
-from nbxrt import errors
+from nbxrt import errors, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Function:
         self.module = module
         self.handle = handle
         self.kinds = kinds
-        self.lock = threading.Lock()
+        self.lock = locks.Lock()
 
 
 class Kernels:

@@ -3,9 +3,6 @@
 What is done to a queue or a mark is steps of the backend's file (`policies`); here is what needs a memory of its own.
 """
 
-import threading
-from collections import deque
-
 from nbxrt import errors, locks
 
 TYPE_CHECKING = False
@@ -26,7 +23,7 @@ class Stream:
         self._policy = policy
         self.queue = queue
         self.state = state
-        self.in_flight: deque[int] = deque()
+        self.in_flight: list[int] = []
         self.failed = 0
         #: Held while work is waited for and taken out: work that a thread waits for is not released by another.
         self.draining = locks.RLock()
@@ -59,13 +56,16 @@ class Queues:
         self._busy = frozenset(values.get("busy", ()))
         self._defaults: dict[State, Stream] = {}
         #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
-        self.guard = threading.RLock()
+        self.guard = locks.RLock()
         self._create, self._destroy = (binder.part("queues", part) for part in ("create", "destroy"))
         #: The parts that a file may leave out; None where it does.
         self._wait, self._status, self._finish, self._release, self._idle, self._error, self._keep = (
             binder.optional_part("queues", part)
             for part in ("wait", "status", "finish", "release", "idle", "error", "keep")
         )
+
+        #: The function that gives work up, where that is one call and nothing is waited for before; else None.
+        self.releasing: Any = None if self._finish is not None else binder.single_call("queues", "release")
 
     # operations
 
@@ -109,12 +109,16 @@ class Queues:
     def find(self, stream: int) -> Stream:
         """The record of a stream; 0 is the current device's default one. Raises: ArgumentValueError."""
         if not stream:
-            default: Stream = self._binder.state().default_stream
-            return default
+            return self.of_current()
         try:
             return self.records[stream]
         except KeyError:
             raise self.unknown(stream) from None
+
+    def of_current(self) -> Stream:
+        """The record of the current device's default stream."""
+        default: Stream = self._binder.state().default_stream
+        return default
 
     def unknown(self, stream: int) -> errors.ArgumentValueError:
         """The error for a handle that is no stream's."""
@@ -143,17 +147,25 @@ class Queues:
 
     def retire(self, record: Stream) -> None:
         """Keep less work of a stream: the oldest is waited for where the file says how, and its handle given up."""
+        if self._finish is None:  # on the way of every piece of work: nothing is waited for
+            with record.lock:
+                while len(record.in_flight) > self.window:
+                    work = record.in_flight.pop(0)
+                    if self._release is not None:
+                        self._release(record.state, work)
+            return
         with record.draining:
             while len(record.in_flight) > self.window:
-                if self._finish is not None:
-                    self._finish(record.state, record.in_flight[0])
-                self._take_out(record, record.in_flight[0], judged=self._finish is not None)
+                work = record.in_flight[0]
+                self._finish(record.state, work)
+                self._take_out(record, work)
 
-    def _take_out(self, record: Stream, work: int, *, judged: bool) -> None:
+    def _take_out(self, record: Stream, work: int) -> None:
         """Give work up that was waited for, and note that it failed; the stream is being drained."""
-        if judged:
-            record.failed = record.failed or self._failed(record, work)
         with record.lock:
+            if work not in record.in_flight:  # retired meanwhile
+                return
+            record.failed = record.failed or self._failed(record, work)
             record.in_flight.remove(work)
             if self._release is not None:
                 self._release(record.state, work)
@@ -188,7 +200,7 @@ class Queues:
             for work in pending:
                 if self._wait is None and self._finish is not None:
                     self._finish(record.state, work)
-                self._take_out(record, work, judged=True)
+                self._take_out(record, work)
         if record.failed:
             raise record.failure()
 
@@ -219,7 +231,7 @@ class Mark:
 
     def __init__(self, release: "Callable[..., Any]", state: "State", handle: int) -> None:
         self._release = release
-        self._lock = threading.Lock()
+        self._lock = locks.Lock()
         self._users = 1
         self.state = state
         self.handle = handle
@@ -247,7 +259,7 @@ class Event:
     def __init__(self, timing: bool) -> None:
         self.timing = timing
         self.mark: Mark | None = None
-        self.lock = threading.Lock()
+        self.lock = locks.Lock()
 
     def replace(self, mark: "Mark | None") -> None:
         """Let the event stand for another mark."""

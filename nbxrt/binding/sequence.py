@@ -126,16 +126,16 @@ class Script:
         """The record of the stream that is given, or of the current device's default one."""
         if STREAM not in self._fetched:
             queues = self.source.binder.policy("queues")
-            current = self.current()
-            self.source.globals |= {"_streams": queues.records, "_Unknown": KeyError, "_no_stream": queues.unknown}
-            default = f"{current}.default_stream"
-            lines = [f"{STREAM} = {default}"]
-            if self._own_stream:
-                lines = [
-                    f"try: {STREAM} = _streams[stream] if stream else {default}",
-                    "except _Unknown: raise _no_stream(stream) from None",
-                ]
-            self._fetch(STREAM, *lines, f"if {STREAM}.failed: raise {STREAM}.failure()")
+            failed = f"if {STREAM}.failed: raise {STREAM}.failure()"
+            if self._own_stream:  # a stream that is given needs no current device
+                self.source.globals |= {
+                    "_streams": queues.records, "_Unknown": KeyError, "_no_stream": queues.unknown,
+                    "_default_stream": queues.of_current,
+                }  # fmt: skip
+                given = f"try: {STREAM} = _streams[stream] if stream else _default_stream()"
+                self._fetch(STREAM, given, "except _Unknown: raise _no_stream(stream) from None", failed)
+            else:
+                self._fetch(STREAM, f"{STREAM} = {self.current()}.default_stream", failed)
         return STREAM
 
     # steps
@@ -363,11 +363,18 @@ def _locate(script: Script, address: str, target: str, offset: str) -> "list[str
 
 def _pend(script: Script, work: str) -> "list[str]":
     queues = script.source.binder.policy("queues")
-    stream, retire = script.stream(), script.share("retire", queues.retire)
+    stream = script.stream()
+    append = f"{stream}.in_flight.append({script.value(work)})"
+    too_many = f"if len({stream}.in_flight) > {queues.window}:"
+    if queues.releasing is None:
+        return [*script.settling("own", work), append, f"{too_many} {script.share('retire', queues.retire)}({stream})"]
+    release = script.share("release", queues.releasing)  # as `retire` does, without its frames
     return [
         *script.settling("own", work),
-        f"{stream}.in_flight.append({script.value(work)})",
-        f"if len({stream}.in_flight) > {queues.window}: {retire}({stream})",
+        append,
+        too_many,
+        f"    with {stream}.lock:",
+        f"        {too_many} {release}({stream}.in_flight.pop(0))",
     ]
 
 

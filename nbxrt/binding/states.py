@@ -5,9 +5,8 @@ is a plain attribute from then on.
 """
 
 import ctypes
-import threading
 
-from nbxrt import errors
+from nbxrt import errors, locks
 from nbxrt.binding import sequence
 from nbxrt.binding.layout import C_TYPES, CELL_TYPES, member
 
@@ -53,13 +52,13 @@ class Devices:
     def __init__(self, binder: "Binder") -> None:
         self._binder = binder
         self._spec = binder.description["devices"]
-        self._lock = threading.RLock()
+        self._lock = locks.RLock()
         #: Every device that was listed, the same list for good: generated functions look into it.
         self.listed: list[State] = []
         self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
         self._made: list[tuple[str, State]] = []
         #: The calling thread's current device: `state`.
-        self.here: Any = threading.local()
+        self.here: Any = locks.local()
         #: What the listing failed with where there is no device; None where it gave an empty list.
         self.why: errors.DeviceError | None = None
 
@@ -284,7 +283,7 @@ class Devices:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = threading.RLock()
+        self._lock = locks.RLock()
 
 
 # calls that list and probe: not hot, so they are interpreted
