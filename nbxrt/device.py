@@ -63,13 +63,8 @@ def make_current(of: "runtime.Runtime", index: int) -> None:
 
     Raises: DeviceIndexError, DeviceError.
     """
-    if not is_current(of, index):
+    if getattr(of.current, "index", None) != index:
         _switch(of, index)
-
-
-def is_current(of: "runtime.Runtime", index: int) -> bool:
-    """Whether a device of a runtime is known to be current for this thread."""
-    return bool(getattr(of.current, "index", None) == index)
 
 
 def _switch(of: "runtime.Runtime", index: int) -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 
 from nbxrt import errors
 from nbxrt.launch import checking
@@ -9,7 +10,6 @@ from nbxrt.launch.packing import FORMATS, converted
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
-from nbxrt.objects.keeping import is_finalizing
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
@@ -62,7 +62,9 @@ class Module:
         if handle is not None:
             on(self.runtime.module_unload, handle)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+    def __del__(
+        self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _pid: "Callable[[], int]" = os.getpid
+    ) -> None:
         try:
             if not _is_over() and self._process == _pid():
                 self._close(self.device.release)

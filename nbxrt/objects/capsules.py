@@ -2,6 +2,7 @@
 
 import ctypes
 import struct
+import sys
 
 from nbxrt import descriptions, errors
 from nbxrt.objects import layout
@@ -22,7 +23,6 @@ from nbxrt.objects.dlpack import (
     new_capsule,
 )  # fmt: skip
 from nbxrt.objects.dtypes import by_dlpack
-from nbxrt.objects.keeping import is_finalizing
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.state import state_of
 from nbxrt.objects.stream import as_stream
@@ -107,7 +107,7 @@ class _Imported:
     def __init__(self, address: int, deleter: int) -> None:
         self._address, self._deleter = address, deleter
 
-    def __del__(self, _is_finalizing: "Callable[[], bool]" = is_finalizing, _call: "Any" = Deleter) -> None:
+    def __del__(self, _is_finalizing: "Callable[[], bool]" = sys.is_finalizing, _call: "Any" = Deleter) -> None:
         if self._deleter and not _is_finalizing():
             _call(self._deleter)(self._address)
 
@@ -126,7 +126,7 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
         raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
     kind = by_dlpack(kind_code, bits, lanes)
     memory_kind, device = place(runtime, code, index)
-    shape = _extents(shape_at, ndim)
+    shape = tuple(_extents(shape_at, ndim))
     itemsize = kind.itemsize
     if strides_at and ndim:
         strides = tuple([step * itemsize for step in _extents(strides_at, ndim)])
@@ -158,5 +158,5 @@ def _flags(head: "Any") -> int:
     return int(flags)
 
 
-def _extents(address: int, ndim: int) -> "tuple[int, ...]":
-    return tuple((extents_type(ndim)).from_address(address)) if ndim else ()
+def _extents(address: int, ndim: int) -> "list[int]":
+    return extents_type(ndim).from_address(address)[:] if ndim else []

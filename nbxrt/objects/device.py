@@ -2,7 +2,7 @@
 
 from nbxrt import errors, locks
 from nbxrt.binding.arguments import device as ordinal
-from nbxrt.device import is_current, make_current
+from nbxrt.device import make_current
 from nbxrt.objects.state import refuse_stranger, runtime_in_force, state_of, wrong_type
 
 TYPE_CHECKING = False
@@ -174,12 +174,11 @@ class Device:
         No other device gets a context by it: where the calling thread never chose a device, putting it back by a call
         would make one on the device that it found (CUDA since 12), so the function is called in a thread of its own.
         """
-        of = self.runtime
-        if is_current(of, self._device_idx):
+        if getattr(self._current, "index", None) == self._device_idx:
             if self._later:
                 self._release_later()
             return function(*arguments)
-        found = of.get_device()
+        found = self.runtime.get_device()
         if found == self._device_idx:
             self._used = True
             return function(*arguments)
@@ -192,11 +191,10 @@ class Device:
 
         Where `on` would need a thread, it is called at the next call on this device.
         """
-        of = self.runtime
-        if is_current(of, self._device_idx):
+        if getattr(self._current, "index", None) == self._device_idx:
             function(*arguments)
             return
-        found = of.get_device()
+        found = self.runtime.get_device()
         if found == self._device_idx:
             function(*arguments)
         elif self._may_come_back_to(found):
@@ -250,7 +248,7 @@ def current_device() -> Device:
 def current_index(runtime: "Runtime") -> int:
     """The calling thread's current device, as the cache or else the runtime knows it."""
     index: int | None = getattr(runtime.current, "index", None)
-    return runtime.get_device() if index is None or not is_current(runtime, index) else index
+    return runtime.get_device() if index is None else index
 
 
 def as_device(device: "Any", runtime: "Runtime | None" = None) -> Device:

@@ -1,10 +1,10 @@
 """Events: points in a stream that can be waited for, asked for and timed."""
 
-import os
+import sys
 
 from nbxrt import errors
 from nbxrt.objects.device import Device, as_device
-from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.keeping import process
 from nbxrt.objects.state import state_of, wrong_type
 from nbxrt.objects.stream import Stream, as_stream
 
@@ -52,7 +52,7 @@ class Event:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
         self.handle, self.timing, self.is_recorded = handle, timing, False
         self._record, self._current = device.runtime.event_record, device.runtime.current
-        self._process = os.getpid()
+        self._process = process[0]
 
     def __repr__(self) -> str:
         state = "closed" if self.handle is None else "recorded" if self.is_recorded else "never recorded"
@@ -135,9 +135,9 @@ class Event:
         if handle is not None:
             on(self.runtime.event_destroy, handle)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
         try:
-            if not _is_over() and self._process == _pid():
+            if self._process == _now[0] and not _is_over():
                 self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass

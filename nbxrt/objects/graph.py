@@ -1,9 +1,9 @@
 """Graphs: work captured from a stream once and launched many times."""
 
-import os
+import sys
 
 from nbxrt import errors
-from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.keeping import process
 from nbxrt.objects.state import refuse_stranger, state_of, wrong_type
 from nbxrt.objects.stream import Stream, as_stream
 
@@ -33,7 +33,7 @@ class Graph:
         self._graph = self._executable = 0
         self._kept: list[Any] = []
         self._given: list[tuple[Callable[[int], Any], int]] = []
-        self._process = os.getpid()
+        self._process = process[0]
         # bound now: nothing may have to be made on a finalizer's path
         for release in ("graph_destroy", "graph_exec_destroy"):
             getattr(self.runtime, release)
@@ -102,9 +102,9 @@ class Graph:
         for release, address in given:
             release(address)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
         try:
-            if not _is_over() and self._process == _pid():
+            if self._process == _now[0] and not _is_over():
                 self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer
             pass

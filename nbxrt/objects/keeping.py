@@ -1,6 +1,6 @@
 """Owners of memory that a stream still reads or writes, each kept until the stream has passed its use."""
 
-import sys
+import os
 
 from nbxrt import errors, locks
 
@@ -108,6 +108,13 @@ def _has_passed(query: "Callable[[int], bool]", event: int) -> bool:
         return True
 
 
-def is_finalizing(_is: "Callable[[], bool]" = sys.is_finalizing) -> bool:
-    """Whether the interpreter is going away: then finalizers leave everything to the operating system."""
-    return _is()
+#: Which process this is, in a cell: a forked child is another one, and releases nothing of its parent.
+process = [1]
+
+
+def _is_forked() -> None:
+    process[0] += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_is_forked)

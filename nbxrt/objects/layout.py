@@ -67,11 +67,13 @@ def span_of(shape: "Shape", strides: "Shape", itemsize: int) -> "tuple[int, int]
     """First and last byte (the latter not included) that an array touches, from its first element."""
     if 0 in shape:
         return 0, 0
-    first = last = 0
-    for extent, stride in zip(shape, strides, strict=True):
-        reach = (extent - 1) * stride
-        first, last = (first + reach, last) if reach < 0 else (first, last + reach)
-    return first, last + itemsize
+    first, last = 0, itemsize
+    for extent, stride in zip(shape, strides):  # noqa: B905  # on the way of every exchange, where strictness costs
+        if stride < 0:
+            first += (extent - 1) * stride
+        else:
+            last += (extent - 1) * stride
+    return first, last
 
 
 def indexed(shape: "Shape", strides: "Shape", index: "Any") -> "tuple[int, Shape, Shape]":

@@ -1,10 +1,10 @@
 """One piece of memory of a device, of the host or of both: who owns it, and how it is given back."""
 
-import os
+import sys
 
 from nbxrt import errors
 from nbxrt.memory.allocator import account_of
-from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.keeping import process
 from nbxrt.objects.state import integer, state_of
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Memory:
         #: Whether it is of the account's, and whether it has a handle for other processes.
         self.is_counted = self.is_shareable = False
         self.home = stream.handle if stream is not None and release is not None and kind == "device" else _NOWHERE
-        self._process = os.getpid() if release else 0
+        self._process = process[0]
 
     @property
     def on_host(self) -> bool:
@@ -88,9 +88,9 @@ class Memory:
         elif release is not None and self.address:
             on(release, self.address)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
         try:
-            if self._release is not None and not _is_over() and self._process == _pid():
+            if self._release is not None and self._process == _now[0] and not _is_over():
                 self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass

@@ -1,10 +1,10 @@
 """Streams: work runs in them in order. Which one is current for the calling thread; streams of other libraries."""
 
-import os
+import sys
 
 from nbxrt import errors
 from nbxrt.objects.device import Device, as_device, current_index
-from nbxrt.objects.keeping import is_finalizing
+from nbxrt.objects.keeping import process
 from nbxrt.objects.state import integer, refuse_stranger, runtime_in_force, state_of, wrong_type
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ class Stream:
     def __init__(self, device: "Any" = None, *, non_blocking: bool = False, priority: "int | None" = None) -> None:
         device = as_device(device)
         self._stand_for(device, device.on(_created, device.runtime, non_blocking, priority), None)
-        self._process = os.getpid()
+        self._process = process[0]
 
     @classmethod
     def from_handle(cls, handle: int, device: "Any" = None, *, owner: "Any" = None) -> "Stream":
@@ -156,9 +156,9 @@ class Stream:
         if process and handle is not None:
             on(self.runtime.stream_destroy, handle)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = is_finalizing, _pid: "Callable[[], int]" = os.getpid) -> None:
+    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
         try:
-            if self._process and not _is_over() and self._process == _pid():
+            if self._process == _now[0] and not _is_over():
                 self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass
