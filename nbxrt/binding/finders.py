@@ -51,7 +51,7 @@ class _NothingStarted:
 def _is_installed(machine: "Machine", module: str) -> bool:
     """Whether the first entry that has the name has the package: a user's file of that name is not run."""
     inside = module.split(".")
-    for entry in machine.paths:
+    for entry in machine.entries():
         if os.path.isfile(os.path.join(entry or os.curdir, inside[0] + ".py")):
             return False
         if entry and os.path.isdir(os.path.join(entry, *inside)):

@@ -40,6 +40,10 @@ class Machine:
         """The absolute path, below the root folder."""
         return self.root + path if self.root else path
 
+    def entries(self) -> "list[str]":
+        """The entries of Python's path in their order, each once; what is no text is passed over, as Python does."""
+        return list(dict.fromkeys(each for each in self.paths if isinstance(each, str)))
+
     def variable(self, name: str) -> str:
         """A variable's value without surrounding space; empty means unset."""
         return self.environ.get(name, "").strip()

@@ -74,7 +74,7 @@ def _is_foreign(wanted: "Wanted", path: str) -> bool:
 
 def _entry_of(wanted: "Wanted", path: str) -> str:
     """The entry of Python's path that a file lies below, or its folder."""
-    entries = [entry for entry in wanted.machine.paths if entry and path.startswith(os.path.join(entry, ""))]
+    entries = [entry for entry in wanted.machine.entries() if entry and path.startswith(os.path.join(entry, ""))]
     return max(entries, key=len, default=os.path.dirname(path))
 
 
@@ -85,7 +85,7 @@ def package(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":
     """
     inside = where[0].split(".")
     there: list[tuple[str, str]] = []
-    for entry in dict.fromkeys(each for each in wanted.machine.paths if isinstance(each, str)):  # as Python does
+    for entry in wanted.machine.entries():
         shadow = os.path.join(entry or os.curdir, inside[0] + ".py")
         if os.path.isfile(shadow):
             said = f"a file of the name of the package `{inside[0]}`; it is not run"
@@ -236,7 +236,7 @@ def finder(wanted: "Wanted", where: "Texts", _folders: "Texts") -> "Found":
 
 
 def _below(base: str, folders: "Texts") -> "list[str]":
-    return [os.path.normpath(os.path.join(base, folder)) for folder in folders]
+    return [os.path.abspath(os.path.join(base, folder)) for folder in folders]
 
 
 def _in_folders(

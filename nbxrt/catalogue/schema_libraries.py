@@ -9,7 +9,9 @@ from nbxrt.catalogue.schema_calls import RETURNS
 from nbxrt.catalogue.schema_extends import changeable, list_definitions, optional
 from nbxrt.catalogue.schema_origin import finder_step, identity, origin_keys
 from nbxrt.catalogue.schema_parts import (
+    ABSOLUTE,
     CODES,
+    LIBRARY_FILE,
     NOT_BLANK,
     PACKAGE,
     PLATFORMS,
@@ -104,8 +106,8 @@ def _presence_on_platform() -> Schema:
     )
     rules = {
         "pci": pci,
-        "nodes": strings(NOT_BLANK, "Device nodes, as glob patterns: one must exist.", ["/dev/nvidia[0-9]*"]),
-        "ask": strings(NOT_BLANK, "Where one of these exists, only the runtime can tell.", ["/dev/dxg"]),
+        "nodes": strings(ABSOLUTE, "Device nodes, as glob patterns: one must exist.", ["/dev/nvidia[0-9]*"]),
+        "ask": strings(ABSOLUTE, "Where one of these exists, only the runtime can tell.", ["/dev/dxg"]),
         "hint": string(NOT_BLANK, _NODE_HINT, "load the kernel module `nvidia`"),
     }
     rule = keyed("a presence rule", "What shows a device on this system.", rules, minProperties=1)
@@ -141,7 +143,7 @@ def _role(contract: Contract) -> Schema:
             keyed(
                 "`loads_first`",
                 _LOADS_FIRST,
-                {system: strings(NOT_BLANK, _LOADS_FIRST, [file]) for system, file in _FILES.items()},
+                {system: strings(LIBRARY_FILE, _LOADS_FIRST, [file]) for system, file in _FILES.items()},
                 minProperties=1,
             )
         ),
@@ -174,7 +176,7 @@ _FILES = {"linux": "libvendorrt.so.2", "windows": "vendorrt64_2.dll", "macos": "
 
 
 def _library_name() -> Schema:
-    files = {platform: string(NOT_BLANK, f"File name on {platform}.", file) for platform, file in _FILES.items()}
+    files = {platform: string(LIBRARY_FILE, f"File name on {platform}.", file) for platform, file in _FILES.items()}
     major = integer("Major version that this name stands for; left out when the name does not say.", 0, 2**31 - 1, 12)
     name = keyed("a library name", "One version of the library: its file name by system.", {"major": major, **files})
     return {**name, "if": {"required": ["major"]}, "then": {"minProperties": 2}, "else": {"minProperties": 1}}
@@ -193,7 +195,7 @@ def _search_step() -> Schema:
         **folder,
     }
     says = "A folder of this machine; with a `*` at its end, every version of it, the newest first."
-    root = {"root": string(NOT_BLANK, says, "/usr/local/cuda"), **folder}
+    root = {"root": string(ABSOLUTE, says, "/usr/local/cuda"), **folder}
     forms = {
         **finder_step(folder, PACKAGE),
         "environment": keyed("an `environment` step", "Below the value of a variable.", environment),

@@ -32,7 +32,9 @@ PROTOCOL = "^__[a-z][a-z0-9_]*__$"
 MEMBER = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*|\\[[0-9]+\\])*$"
 MACRO = "^[A-Za-z_][A-Za-z0-9_]*(=\\S+)?$"
 NOT_BLANK = "\\S"
-RELATIVE = "^(?![/\\\\]|[A-Za-z]:)\\S"
+RELATIVE = "^(?!.*[\\x00-\\x1f])(?![/\\\\]|[A-Za-z]:)\\S"
+ABSOLUTE = "^(?!.*[\\x00-\\x1f])(/|[A-Za-z]:[/\\\\])"
+LIBRARY_FILE = "^(?!.*[\\x00-\\x1f])(?=.*\\S)(/|(?!.*[/\\\\]))"
 
 
 def reference(definition: str) -> Schema:

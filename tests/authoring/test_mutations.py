@@ -237,7 +237,8 @@ def demand_that_the_change_is_told(
         return
     assert document is not None
     within = lines_of(document, path)
-    elsewhere = [fault for fault in found if fault.line not in within and not names_one(fault, words)]
+    names = words | {str(part) for part in path[-1:]}
+    elsewhere = [fault for fault in found if fault.line not in within and not names_one(fault, names)]
     assert elsewhere == [], (path, [*map(str, elsewhere)])
 
 

@@ -69,6 +69,28 @@ class TestEnvironment:
         assert len(said.path) < 400
 
 
+class TestOddPaths:
+    """Python's path may hold anything, and a root may be relative to a folder that is left later."""
+
+    def test_what_is_no_text_in_pythons_path_is_passed_over(self, tmp_path: Path) -> None:
+        library = make_library(tmp_path / "nvidia/cuda_runtime/lib/libcudart.so.12")
+        paths: list[object] = [b"/bytes", None, 7, Path("/a path"), ["a list"], str(tmp_path), str(tmp_path)]
+        data = dict(descriptions.built_in("cuda")["libraries"]["runtime"])
+        data["search"] = data["search"][1:]
+        machine = Machine(environ={}, root=str(tmp_path / "none"), paths=paths, prefix="/none")  # type: ignore[arg-type]
+
+        assert search.find("cuda", "runtime", data, machine)[1] == str(library)
+
+    def test_a_relative_root_becomes_an_absolute_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        library = make_library(tmp_path / "toolkit/lib64/libcudart.so.12")
+        data = dict(descriptions.built_in("cuda")["libraries"]["runtime"])
+        data["search"] = data["search"][1:]
+        monkeypatch.chdir(tmp_path)
+        machine = Machine(environ={"CUDA_HOME": "toolkit"}, root=str(tmp_path / "none"), paths=[], prefix="/none")
+
+        assert search.find("cuda", "runtime", data, machine)[1] == str(library)
+
+
 class TestUnreadable:
     """A14: what may not be read is said to be so, and is no exception."""
 
