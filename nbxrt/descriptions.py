@@ -6,7 +6,7 @@ A built-in backend comes from its compiled module; YAML is read only where a use
 import os
 
 from nbxrt import errors
-from nbxrt.compiled import INDEX
+from nbxrt.compiled import INDEX, NEEDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ def _stamp(path: str) -> "tuple[int, int]":
     except OSError:
         return (0, 0)
     return (status.st_mtime_ns, status.st_size)
+
+
+def needing_a_device(name: str) -> "Description | None":
+    """What a built-in backend's presence is told by, where it counts only with a device; None for all others."""
+    users, unusable = _users_files()
+    return None if name in users or name in unusable else NEEDING.get(name)
 
 
 def load(name: "str | os.PathLike[str]") -> "Description":

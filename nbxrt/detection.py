@@ -262,7 +262,7 @@ def _choose() -> BackendReport:
     reports: list[BackendReport] = []
     for name, row in descriptions.overview().items():
         if row[1] != "cpu":
-            reports.append(_report(name, ask=False))
+            reports.append(_missing(name) or _report(name, ask=False))
             if reports[-1].has_device:
                 break
     _warn_of_broken(reports)
@@ -283,6 +283,22 @@ def _choose() -> BackendReport:
         hint="`nbxrt doctor` explains each; NBX_GPU_BACKEND=host runs on host memory",
         report=found,
     )
+
+
+def _missing(name: str) -> "BackendReport | None":
+    """The report of a built-in backend that is nothing without a device, where the system shows none.
+
+    Its description is not read, nor its library looked for: there are many vendors, and a machine has few of them.
+    """
+    needed = descriptions.needing_a_device(name)
+    if needed is None:
+        return None
+    there, reason = presence.device_there(needed, Machine())
+    if there is not False:
+        return None
+    report = BackendReport(name, needed["title"], needed["kind"])
+    report.library_reason, report.device_reason = "not looked for", reason
+    return report
 
 
 def _warn_of_broken(reports: "list[BackendReport]") -> None:

@@ -62,10 +62,8 @@ def _flags(source: "Source", argument: "tuple[Any, ...]") -> None:
     for word in source.binder.contract["flags"][argument[1]]:
         if word not in source.names:
             continue
-        if word in bits:
-            terms.append(f"({bits[word]} if {word} else 0)")
-        elif f"not_{word}" in bits:
-            terms.append(f"(0 if {word} else {bits['not_' + word]})")
+        if word in bits or f"not_{word}" in bits:
+            terms.append(f"({bits.get(word, 0)} if {word} else {bits.get('not_' + word, 0)})")
         else:
             source.globals["_lacks"] = source.binder.lacks_flag
             source.before.append(f"if {word}: raise _lacks({source.operation!r}, {word!r})")

@@ -343,29 +343,47 @@ def written(root: Path) -> dict[Path, str]:
         folder / "contract.py": _module("schema/operations.yaml", "CONTRACT", contract),
     }
     index: dict[str, Any] = {}
+    needing: dict[str, Any] = {}
     for path in sorted((root / "backends").glob("*.yaml")):
         data, line = _read(path, root)
         file = path.relative_to(root).as_posix()
         plain = compile_backend(structure(data, file=file, line=line), contract)
         texts[folder / f"{plain['name']}.py"] = _module(file, "DESCRIPTION", plain)
         index[plain["name"]] = (plain["priority"], plain["kind"], plain["platforms"], plain["triton"])
+        if plain["device_required"]:
+            needing[plain["name"]] = {key: plain[key] for key in ("name", "title", "kind", "platforms", "presence")}
     ordered = dict(sorted(index.items(), key=lambda item: (item[1][1] == "cpu", item[1][0])))
-    texts[folder / "__init__.py"] = _module("backends/*.yaml", "INDEX", ordered)
+    texts[folder / "__init__.py"] = _module("backends/*.yaml", "INDEX", ordered) + _assigned("NEEDING", needing)
     return texts
 
 
 def _read(path: Path, root: Path) -> tuple[dict[str, Any], Any]:
-    """The data of a file, and what tells the line of a key in it. Raises: DescriptionError."""
+    """The data of a file with what it extends, and what tells the line of a key in it. Raises: DescriptionError."""
     document = reading.read(path, path.relative_to(root).as_posix())
+    if isinstance(document.data, dict) and "extends" in document.data:
+        return _extended(path)
     return document.data, lambda where: document.place(where).line
 
 
+def _extended(path: Path) -> tuple[dict[str, Any], Any]:
+    from nbxrt.catalogue import loading, sources  # loading.py compiles with this module
+
+    found = sources.find()
+    source = found.sources[path.stem]
+    document = loading.whole(source, found).document
+    assert document is not None  # noqa: S101  # there was no fault
+    return document.data, loading.lines(document, source.shown)
+
+
+def _assigned(name: str, value: Any) -> str:
+    return f"{name} = {pprint.pformat(value, width=118, sort_dicts=False)}\n"
+
+
 def _module(source: str, name: str, value: Any) -> str:
-    text = pprint.pformat(value, width=118, sort_dicts=False)
     return (
         f'"""Compiled from {source}.\n\n'
         f"Written by `python -m nbxrt.catalogue.compiling`; edit {source} and run it again.\n"
-        f'"""\n\n# fmt: off\n{name} = {text}\n'
+        f'"""\n\n# fmt: off\n{_assigned(name, value)}'
     )
 
 

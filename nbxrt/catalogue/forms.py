@@ -113,6 +113,7 @@ FORMS: dict[str, Form] = {
         Form("out", "The address of a zeroed cell that a result is read from.", _single("result", "out")),
         *(Form(head, f"A constant of C type {head}.", _no_names) for head in CONSTANTS),
         Form("param", "A parameter, passed as another C type.", _single("parameter", "param")),
+        Form("again", "A parameter that is passed in another place too.", _single("mention", "again")),
         Form(
             "buffer",
             "The address of zeroed memory; the result is its text or its bytes.",

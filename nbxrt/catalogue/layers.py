@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.document import Document, Entry, Path
 
 # What a file says about itself.
-_OWN = ("extends", "override", "evidence")
+_OWN = ("extends", "override")
+# What the topmost file says for itself alone: what others know of their vendors is not known of this one.
+_TOP = ("evidence",)
 
 # Sections whose entries are units. In `libraries` the units are a level deeper: the keys of each role.
 _SECTIONS = ("presence", "libraries", "structs", "messages", "enums", "needs", "operations", "absent", "headers")
@@ -116,7 +118,7 @@ class _Merge:
         for document in self.documents:
             self.joints.update(document.joints)
             for key, value in document.data.items():
-                if key in _OWN or key.startswith("x-"):
+                if key in _OWN or key.startswith("x-") or (key in _TOP and document is not self.documents[-1]):
                     continue
                 self.order.setdefault(key, {})
                 if key == "libraries":

@@ -94,6 +94,7 @@ _FORMS: dict[str, Any] = {
     "struct": Resolver.structure,
     "out": Resolver.out,
     "param": lambda self, f: self.named(f["param"], f["type"]),
+    "again": lambda self, f: self.named(f["again"], f.get("type") or self.parameters[f["again"]]),
     "buffer": lambda _self, f: ("buffer", f["buffer"], f["bytes"]),
     "length": lambda _self, f: ("length", f["length"], f.get("type", "size")),
     "flags": lambda _self, f: ("flags", f["flags"], f.get("type", "uint")),

@@ -224,6 +224,7 @@ def _argument_forms(contract: Contract, parameter: Schema, result: Schema) -> Sc
         "struct": ({"struct": struct, **_structure_uses(parameter, result)}, []),
         "out": ({"out": cell, "type": c_type}, []),
         "param": ({"param": parameter, "type": c_type}, ["type"]),
+        "again": ({"again": parameter, "type": c_type}, []),
         "buffer": ({"buffer": result, "bytes": size}, ["bytes"]),
         "length": ({"length": parameter, "type": c_type}, []),
         "flags": ({"flags": {"description": "A set of flags.", "enum": list(contract.flags)}, "type": c_type}, []),

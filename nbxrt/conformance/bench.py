@@ -6,12 +6,13 @@ import ctypes
 import time
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.conformance.checking import Wrong, expect_that
+from nbxrt.conformance.checking import Wrong, expect, expect_that
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nbxrt.conformance.image import ModuleImage
+    from nbxrt.errors import DeviceError
     from nbxrt.runtime import Runtime
 
 #: Seconds that a check waits for something that must happen.
@@ -93,6 +94,11 @@ class Bench:
         event: int = self.runtime.event_create()
         self.later(self.runtime.event_destroy, event)
         return event
+
+    def expect_kind(self, error: DeviceError, kind: str, role: str = "runtime") -> None:
+        """Raises: Wrong when the error is of another kind, and the library has a code for this one."""
+        if kind in self.runtime.description["libraries"][role]["status"]["kinds"]:
+            expect(error.kind, kind, "kind of the error")
 
     # moving bytes, with waiting
 

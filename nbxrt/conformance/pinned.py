@@ -69,7 +69,7 @@ def registering_twice_is_refused_or_harmless(bench: Bench) -> str:
         bench.runtime.host_register(host, PAGE)
         said = "harmless"
     except errors.DeviceError as error:
-        expect(error.kind, "already_registered", "kind of the error for memory that is registered")
+        bench.expect_kind(error, "already_registered")
         said = f"refused: {error.name or error.code}"
     finally:
         bench.runtime.host_unregister(host)

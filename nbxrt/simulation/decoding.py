@@ -205,10 +205,11 @@ def _flags(to: Decoder, argument: tuple[Any, ...]) -> None:
     mask = 0
     to.decode.append(f'sim_note_unsigned(&call, "{flags}", {given});')
     for word in to.plan.contract["flags"][flags]:
-        bit = bits.get(word, bits.get(f"not_{word}"))
-        if word in to.takes and bit is not None:
-            mask |= bit
-            to.decode.append(f"p_{word} = ({given} & {bit}) {'!=' if word in bits else '=='} 0;")
+        yes, no = bits.get(word, 0), bits.get(f"not_{word}", 0)
+        if word in to.takes and (yes or no):
+            mask |= yes | no
+            told = f"({given} & {yes & ~no}) != 0" if yes & ~no else f"({given} & {no & ~yes}) == 0"
+            to.decode.append(f"p_{word} = {told};")
     to.decode.append(f"sim_expect(&call, ({given} & ~({C_TYPES[c_type]}){mask}) == 0);")
 
 

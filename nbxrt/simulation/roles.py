@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Before every function that the library shows to the loader.
 EXPORT = '__attribute__((visibility("default")))'
+#: What a library that has no code for it does not refuse.
+_NO_ERROR = ("already_enabled", "not_enabled")
 #: What a library answers that has no code for a kind of error, nor for the wider kind that it counts as.
 _NEAR = {
     "invalid_handle": "invalid_value",
@@ -42,6 +44,8 @@ def role_tables(plan: Plan) -> Iterable[str]:
         rows.append(f"{{ {', '.join(_role_row(plan, role))} }}")
     yield f"const struct sim_role sim_roles[] = {{ {', '.join(rows)} }};"
     yield f"const int sim_role_count = {len(rows)};"
+    _line, variants = plan.description["operations"].get("graph_instantiate", (0, ()))
+    yield f"const int sim_captures_are_executable = {int(any(form == 'same' for form, *_rest in variants))};"
     variables = [*map(_quoted, plan.description["visibility"]), "NULL"]
     yield f"const char *const sim_visibility[] = {{ {', '.join(variables)} }};"
     management = plan.description["libraries"].get("management", {})
@@ -60,6 +64,8 @@ def _code(plan: Plan, status: Mapping[str, Any], kind: str) -> int:
     if kind == "success":
         return int(status["success"])
     kinds = status["kinds"]
+    if kind in _NO_ERROR and kind not in kinds:
+        return int(status["success"])
     near: str | None = kind
     while near and near not in kinds:
         near = plan.contract["errors"][near][0] or _NEAR.get(near)

@@ -48,7 +48,18 @@ def test_this_machine_can_be_examined(cli: CommandLine) -> None:
     backends = [f"Backend {name}" for name in descriptions.INDEX]
     assert ended.code in (0, 1)
     assert ended.err == ""
-    assert headings == ["Machine", *backends, "Triton", "Environment", "What to do"]
+    assert [name for name in headings if name not in backends] == [
+        "Machine", "Other backends", "Triton", "Environment", "What to do",
+    ]  # fmt: skip
+    assert {"Backend cuda", "Backend hip", "Backend host"} <= set(headings)
+
+
+def test_vendors_of_which_nothing_is_here_have_a_line_each(bare: CommandLine) -> None:
+    ended = bare("doctor")
+
+    others = ended.out.partition("Other backends: neither a device nor a library of theirs is here\n")[2]
+    assert others.startswith("  metal       Apple Metal: Apple Metal does not run on ")
+    assert "\n  musa        Moore Threads MUSA: no /dev/mtgpu*\n" in others
 
 
 def test_a_machine_with_nothing_is_fine_and_host_memory_is_offered(bare: CommandLine) -> None:

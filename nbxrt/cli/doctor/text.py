@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbxrt import descriptions
 from nbxrt.cli.console import TIED
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def _machine(writer: Writer, found: Mapping[str, Any]) -> None:
 
 
 def _backends(writer: Writer, found: Mapping[str, Any]) -> None:
+    others = [backend for backend in found["backends"] if _is_elsewhere(backend)]
     for backend in found["backends"]:
+        if backend in others:
+            continue
         writer.heading(f"Backend {backend['name']}: {backend['title']}")
         _verdict(writer, "library", backend["library"], backend["library_reason"])
         if backend["name"] not in found["unusable"]:
@@ -53,9 +57,19 @@ def _backends(writer: Writer, found: Mapping[str, Any]) -> None:
             _device(writer, device)
         _libraries(writer, backend)
         _messages(writer, backend["messages"])
+    if others:
+        writer.heading("Other backends: neither a device nor a library of theirs is here")
+    for backend in others:
+        writer.row(backend["name"], f"{backend['title']}: {backend['device_reason']}")
     writer.line()
     opens = found["opens"]
     writer.row("opens", f"nbxrt.open() opens {opens['name']}" if opens["name"] else opens["reason"] or "not known")
+
+
+def _is_elsewhere(backend: Mapping[str, Any]) -> bool:
+    """Whether a vendor that counts only with a device has left no trace on this machine."""
+    needed = descriptions.needing_a_device(backend["name"])
+    return needed is not None and backend["library"] == backend["device"] == "no"
 
 
 def _verdict(writer: Writer, label: str, verdict: str, reason: str) -> None:

@@ -28,6 +28,7 @@ struct sim_role {
 /* Given by the wrappers. */
 extern const struct sim_role sim_roles[];
 extern const int sim_role_count;
+extern const int sim_captures_are_executable;  /* the handle of a graph is that of the executable one */
 extern const char *const sim_visibility[];
 extern const char *const sim_uuid_prefixes[];   /* of whole devices, then of parts of them; NULL ends them */
 

@@ -77,7 +77,8 @@ int sim_set_device(int device)
     if (sim_physical(device) < 0)
         return KIND_INVALID_DEVICE;
     sim_thread()->device = device;
-    return KIND_SUCCESS;
+    /* where the runtime itself knows threads without a context, choosing the device gives one */
+    return sim_roles[0].has_contexts ? sim_make_context(sim_physical(device)) : KIND_SUCCESS;
 }
 
 int sim_get_device(int *device)

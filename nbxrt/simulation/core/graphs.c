@@ -179,9 +179,15 @@ int sim_graph_exec_update(uint64_t graph_exec, uint64_t graph)
     return KIND_SUCCESS;
 }
 
+/* Some vendors' captures end in what is launched: there is nothing between. */
+static enum handle_type executable(void)
+{
+    return sim_captures_are_executable ? HANDLE_GRAPH : HANDLE_EXEC;
+}
+
 int sim_graph_launch(uint64_t graph_exec, uint64_t stream)
 {
-    const struct graph *launched = sim_handle_get(HANDLE_EXEC, graph_exec);
+    const struct graph *launched = sim_handle_get(executable(), graph_exec);
     struct stream *on = sim_stream(stream);
     int kind = KIND_SUCCESS;
     if (!launched)
@@ -217,5 +223,5 @@ int sim_graph_destroy(uint64_t graph)
 
 int sim_graph_exec_destroy(uint64_t graph_exec)
 {
-    return destroy(HANDLE_EXEC, graph_exec);
+    return destroy(executable(), graph_exec);
 }

@@ -38,6 +38,11 @@ static struct block *opened_before(uint64_t source)
     return NULL;
 }
 
+static uint64_t source_of(const struct memory_handle *given)
+{
+    return ((uint64_t)given->process << 40) ^ given->offset;
+}
+
 static uint64_t map_memory(const struct memory_handle *given, int file, uint64_t source)
 {
     uint64_t mapped = sim_whole_pages(given->nbytes);
@@ -60,7 +65,7 @@ int sim_ipc_open_mem_handle(const void *handle, size_t handle_nbytes, uint64_t n
     memcpy(&given, handle, sizeof given);
     if (memcmp(given.magic, "simmem", 7) || given.device < 0 || given.device >= sim_settings.devices)
         return KIND_INVALID_VALUE;
-    uint64_t source = ((uint64_t)given.process << 40) ^ given.offset;
+    uint64_t source = source_of(&given);
     struct block *opened = opened_before(source);
     if (opened) {
         opened->references++;
@@ -77,8 +82,13 @@ int sim_ipc_open_mem_handle(const void *handle, size_t handle_nbytes, uint64_t n
 
 int sim_ipc_close_mem_handle(uint64_t address, const void *handle, size_t handle_nbytes)
 {
+    struct memory_handle given = {.magic = ""};
+    if (!address && handle) {           /* a vendor whose function closes by the handle alone */
+        memcpy(&given, handle, handle_nbytes < sizeof given ? handle_nbytes : sizeof given);
+        struct block *opened = opened_before(source_of(&given));
+        address = opened ? opened->address : 0;
+    }
     struct block *block = sim_block_of(address);
-    (void)handle, (void)handle_nbytes;
     if (!block || block->origin != FROM_IPC)
         return KIND_INVALID_VALUE;
     if (--block->references)

@@ -77,8 +77,9 @@ int sim_mem_address_free(uint64_t address, uint64_t nbytes)
 {
     for (struct range **place = &ranges; *place; place = &(*place)->next) {
         struct range *range = *place;
-        if (range->address != address || range->nbytes != nbytes)
+        if (range->address != address || (nbytes && range->nbytes != nbytes))
             continue;
+        nbytes = range->nbytes;         /* some vendors' functions take the address alone */
         if (mapped_within(address, nbytes))
             return KIND_INVALID_VALUE;
         munmap(as_pointer(address), nbytes);
@@ -178,6 +179,9 @@ static int is_mapped_exactly(uint64_t address, uint64_t nbytes)
 /* Nobody waits here for work that uses the memory: such work finds nothing, and the context is lost. */
 int sim_mem_unmap(uint64_t address, uint64_t nbytes)
 {
+    const struct block *first = sim_block_of(address);
+    if (!nbytes && first && first->address == address)
+        nbytes = first->nbytes;         /* some vendors' functions take the address alone */
     if (!nbytes || !is_mapped_exactly(address, nbytes))
         return KIND_INVALID_VALUE;
     mmap(as_pointer(address), nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
