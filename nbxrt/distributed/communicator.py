@@ -356,22 +356,16 @@ class Communicator:
         return [answer[: int.from_bytes(length, "little")] for answer, length in zip(answers, lengths, strict=True)]
 
     def _gathered(self, part: bytes) -> list[bytes]:
-        link, nbytes = self.link, len(part)
-        with link.on_device():
-            return self._gathered_by(link, part, nbytes)
-
-    def _gathered_by(self, link: Link, part: bytes, nbytes: int) -> list[bytes]:
-        source = link.room(nbytes * (self.size + 1))
-        target = source + nbytes
-        link.write(source, part)
-        stream = link.own_stream()
+        nbytes = len(part)
         try:
-            link.operation("all_gather")(source, target, nbytes, "uint8", *link.handles, stream)
+            with self.link.on_device():
+                whole = self.link.gather(part, self.size, self._wait_for_own)
         except FAILURES as failure:
             raise self.meaning(self._last, failure) from failure.__cause__
-        self._wait(stream, self._last, self.timeout)
-        whole = link.read(target, nbytes * self.size)
         return [whole[start : start + nbytes] for start in range(0, len(whole), nbytes)]
+
+    def _wait_for_own(self, stream: int) -> None:
+        self._wait(stream, self._last, self.timeout)
 
     # failing
 

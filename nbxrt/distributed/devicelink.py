@@ -72,27 +72,26 @@ class DeviceLink:
 
     # messages of the communicator's own
 
-    def own_stream(self) -> int:
+    def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:
+        nbytes = len(part)
+        source = self._scratch(nbytes * (size + 1))
+        target, host = source + nbytes, ctypes.create_string_buffer(part, nbytes * size)
+        self.runtime.memcpy(source, ctypes.addressof(host), nbytes, "host_to_device")
         if not self._stream:
             self._stream = self.runtime.stream_create_flags(non_blocking=True)
-        return self._stream
+        self.runtime.all_gather(source, target, nbytes, "uint8", self.handles[0], self._stream)
+        wait(self._stream)
+        self.runtime.memcpy(ctypes.addressof(host), target, nbytes * size, "device_to_host")
+        return host.raw
 
-    def room(self, nbytes: int) -> int:
+    def _scratch(self, nbytes: int) -> int:
+        """Device memory of so many bytes, good until the next call."""
         address, size = self._room
         if size < nbytes:
             account = account_of(self.runtime)
             account.free(address)
             self._room = (account.malloc(nbytes, self.device), nbytes)
         return self._room[0]
-
-    def write(self, address: int, data: bytes) -> None:
-        source = ctypes.create_string_buffer(data, len(data))
-        self.runtime.memcpy(address, ctypes.addressof(source), len(data), "host_to_device")
-
-    def read(self, address: int, nbytes: int) -> bytes:
-        target = ctypes.create_string_buffer(nbytes)
-        self.runtime.memcpy(ctypes.addressof(target), address, nbytes, "device_to_host")
-        return target.raw
 
     def split(
         self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt import errors
 from nbxrt.distributed.communicator import Communicator, start
 from nbxrt.distributed.joining import join
+from nbxrt.distributed.stagedlink import StagedLink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,6 +121,9 @@ def _demand_agreement(everybody: Sequence[dict[str, Any]], share_device: bool) -
 def _joined(world: World, runtime: Runtime, device: int, timeout: float) -> Communicator:
     if not has_collectives(runtime):
         link, name = world.link(runtime, device, timeout)
+        if runtime.kind != "cpu":
+            runtime.set_device(device)
+            link = StagedLink(link, runtime, device, world.rank, world.size)
         return start(link, name, world.rank, world.size, timeout=timeout)
     identity, failure = b"", None
     if world.rank == 0:

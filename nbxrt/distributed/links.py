@@ -55,17 +55,11 @@ class Link(Protocol):
     def error(self) -> str:
         """What went wrong after an operation had returned; empty while all is well."""
 
-    def own_stream(self) -> int:
-        """A stream for the communicator's own messages."""
+    def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:
+        """What all ranks say, as long as this rank's part each: the communicator's own messages.
 
-    def room(self, nbytes: int) -> int:
-        """Address of scratch memory that holds so many bytes, good until the next call."""
-
-    def write(self, address: int, data: bytes) -> None:
-        """Put bytes into memory that collectives reach."""
-
-    def read(self, address: int, nbytes: int) -> bytes:
-        """Bytes of such memory."""
+        `wait` waits for a stream. Raises: Stuck, Lost, DeviceError; what `wait` raises.
+        """
 
     def split(self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]) -> tuple[Link, bytes]:
         """The end of a communicator of some of the ranks, in this order, and what tells it apart.

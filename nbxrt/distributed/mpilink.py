@@ -40,7 +40,6 @@ class MpiLink:
         self._comm, self._seconds = comm, seconds
         self._rank, self._size = comm.Get_rank(), comm.Get_size()
         self._pending: list[tuple[Any, Callable[[], None]]] | None = None
-        self._scratch: Any = ctypes.create_string_buffer(0)
 
     def operation(self, name: str) -> Callable[..., None]:
         begin = getattr(self, f"_{name}")
@@ -150,19 +149,13 @@ class MpiLink:
     def error(self) -> str:
         return ""
 
-    def own_stream(self) -> int:
-        return 0
-
-    def room(self, nbytes: int) -> int:
-        if len(self._scratch) < nbytes:
-            self._scratch = ctypes.create_string_buffer(nbytes)
-        return ctypes.addressof(self._scratch)
-
-    def write(self, address: int, data: bytes) -> None:
-        ctypes.memmove(address, data, len(data))
-
-    def read(self, address: int, nbytes: int) -> bytes:
-        return ctypes.string_at(address, nbytes)
+    def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:  # noqa: ARG002  # it is done here
+        whole = bytearray(len(part) * size)
+        try:
+            self._finish([(self._comm.Iallgather(part, whole), _keeping((part, whole)))])
+        except MPI.Exception as error:
+            raise Lost(f"MPI says: {error}") from error
+        return bytes(whole)
 
     def split(
         self,

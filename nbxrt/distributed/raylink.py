@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -72,7 +71,6 @@ class RayLink:
         self._calls = 0
         self._messages: dict[tuple[int, int], int] = {}
         self._later: list[Callable[[], None]] | None = None
-        self._scratch: Any = ctypes.create_string_buffer(0)
 
     def operation(self, name: str) -> Callable[..., None]:
         function = getattr(self, f"_{name}")
@@ -189,19 +187,8 @@ class RayLink:
     def error(self) -> str:
         return ""
 
-    def own_stream(self) -> int:
-        return 0
-
-    def room(self, nbytes: int) -> int:
-        if len(self._scratch) < nbytes:
-            self._scratch = ctypes.create_string_buffer(nbytes)
-        return ctypes.addressof(self._scratch)
-
-    def write(self, address: int, data: bytes) -> None:
-        ctypes.memmove(address, data, len(data))
-
-    def read(self, address: int, nbytes: int) -> bytes:
-        return ctypes.string_at(address, nbytes)
+    def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:  # noqa: ARG002  # it is done here
+        return b"".join(row.tobytes() for row in self._gathered(np.frombuffer(part, np.uint8)))
 
     def split(
         self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nbxrt import descriptions
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -39,12 +41,20 @@ def mpirun(engines: Path, environment: dict[str, str]) -> Callable[..., tuple[in
     return run
 
 
-@pytest.fixture(params=["host", "simulated"])
-def settings(request: pytest.FixtureRequest, simulate: Callable[..., Simulation]) -> dict[str, str]:
-    """What makes a rank use host memory, or one of four simulated devices."""
+@pytest.fixture(params=["host", "simulated", "no-collectives"])
+def settings(request: pytest.FixtureRequest, simulate: Callable[..., Simulation], tmp_path: Path) -> dict[str, str]:
+    """What makes a rank use host memory, one of four simulated devices, or one whose backend has no collectives."""
     if request.param == "host":
         return {"NBX_GPU_BACKEND": "host"}
-    return {"NBX_GPU_BACKEND": "cuda", **simulate("cuda", "12.9", devices=4).environment()}
+    devices = {"NBX_GPU_BACKEND": "cuda", **simulate("cuda", "12.9", devices=4).environment()}
+    if request.param == "simulated":
+        return devices
+    operations = descriptions.contract()["operations"]
+    without = [name for name, entry in operations.items() if entry["group"] == "collective"]
+    without.remove("comm_unique_id")  # a role that nothing uses would be a fault
+    file = tmp_path / "lonely.yaml"
+    file.write_text("contract: 1\nextends: cuda\noperations:\n" + "".join(f"  {name}: null\n" for name in without))
+    return {**devices, "NBXRT_BACKEND_PATH": str(file), "NBXRT_TRUST_FILES": "1"}
 
 
 def test_four_ranks_receive_what_numpy_says(mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]) -> None:
