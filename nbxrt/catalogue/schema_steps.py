@@ -118,8 +118,10 @@ def _forms(*, is_inner: bool) -> Schema:
 
 
 def _step(forms: Schema) -> Schema:
-    rest = {"title": "a step", "propertyNames": {"enum": list(forms)}, "minProperties": 1}
-    return {"description": "One step, told by its verb.", "type": "object", **chain(forms, rest)}
+    """The form of the verb; where there is none, every key of a verb is known, so that one mistake is one fault."""
+    known = dict.fromkeys((*forms, *(key for form in forms.values() for key in form["properties"])))
+    none = {"title": "a step", "propertyNames": {"enum": list(known)}, "required": ["call"]}
+    return {"description": "One step, told by its verb.", "type": "object", **chain(forms, none)}
 
 
 def _one_or_several(says: str, definition: str) -> Schema:
