@@ -227,6 +227,13 @@ class _Walk:
     def _results(self) -> Iterator[Diagnostic]:
         if self.hidden:
             return
+        form = self.subject.document.at(self.sequence.path[:-1])
+        for name, rule in form.get("result", {}).items() if isinstance(form, dict) and self.sequence.made else ():
+            if rule["of"] not in self.bound:
+                message = f"nothing that {self.sequence.what} binds has the name {quoted(rule['of'])}"
+                path = (*self.sequence.path[:-1], "result", name, "of")
+                hint = did_you_mean(rule["of"], [*self.bound])
+                yield self.subject.diagnostic(path, "unknown-name", message, hint=hint)
         nowhere = [name for name in self.sequence.gives if name not in self.bound and name not in self.sequence.made]
         if nowhere:
             message = f"the steps of {self.sequence.what} end, and nothing has bound {listed(nowhere)}"

@@ -39,7 +39,7 @@ def check_names(subject: Subject) -> Iterator[Diagnostic]:
     for variant in subject.variants():
         for path, name in _strangers(variant):
             yield _unknown_name(subject, variant.operation, path, name)
-        for name, rule in variant.spec.get("result", {}).items():
+        for name, rule in variant.spec.get("result", {}).items() if variant.is_call else ():
             cells = [each.name for _path, _argument, each in variant.named() if each.role == "result"]
             if rule["of"] not in cells:
                 message = f"`{variant.operation.name}` has no argument that gives {quoted(rule['of'])}"

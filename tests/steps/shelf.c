@@ -125,7 +125,6 @@ int shelfMarkTime(void *mark, uint64_t *time) { *time = ((object *)mark)->time; 
 int shelfMarkRelease(void *mark) { return end(mark, MARK); }
 int shelfCopy(void *to, const void *from, size_t nbytes) { memmove(to, from, nbytes); return OK; }
 int shelfMemory(void *device, uint64_t *total) { *total = 1 << 30; return OK; }
-int shelfLibrary(const char *bytes, size_t nbytes, void **library) { *library = make(WORK, NULL); return nbytes ? OK : BAD; }
 
 /* Memory of the caller's as a buffer, copies inside the shelf, and counters that queues raise and wait for. */
 int shelf_copies, shelf_waits;
@@ -173,3 +172,44 @@ int shelfGiveUp(void *work) { return ((object *)work)->count-- ? OK : end(work, 
 int shelfDone(void *work) { ((object *)work)->state = 4; return OK; }
 int shelfTime(void *work, uint64_t *time) { *time = ((object *)work)->time; return OK; }
 int shelfThreads(void *device, uint64_t *threads) { *threads = 64 + ((object *)device)->index; return OK; }
+
+/* Code: `ok` has a kernel `fill(buffer, value)` of bytes; what begins with `bad` does not build. */
+int shelfLoad(const char *bytes, size_t nbytes, int is_text, void **module) {
+    if (fails("shelfLoad") || !nbytes) return BAD;
+    object *made = make(WORK, NULL);
+    made->state = strncmp(bytes, "bad", 3) ? 0 : 1; made->index = is_text;
+    *module = made;
+    return OK;
+}
+int shelfBuild(void *module) { return ((object *)module)->state ? BROKEN : OK; }
+int shelfLog(void *module, char *log) { strcpy(log, "line 1: this is bad"); return OK; }
+int shelfUnload(void *module) { return end(module, WORK); }
+int shelfKernel(void *module, const char *name, void **kernel) {
+    if (strcmp(name, "fill")) return BAD;
+    *kernel = make(MARK, NULL);
+    return OK;
+}
+int shelfKernelRelease(void *kernel) { return end(kernel, MARK); }
+int shelfArguments(void *kernel, unsigned *count) { *count = 2; return fails("shelfArguments") ? BAD : OK; }
+int shelfArgument(void *kernel, unsigned index, unsigned *kind) { *kind = index == 0 ? 7 : 0; return OK; }
+int shelfSetBuffer(void *kernel, unsigned index, void *buffer, size_t offset) {
+    if (fails("shelfSetBuffer")) return BAD;
+    ((object *)kernel)->buffer = buffer; ((object *)kernel)->offset = offset;
+    return index == 0 && ((object *)buffer)->kind == BUFFER ? OK : BAD;
+}
+int shelfSetValue(void *kernel, unsigned index, size_t nbytes, const void *at) {
+    if (index != 1 || nbytes != 1) return BAD;
+    ((object *)kernel)->value = *(const unsigned char *)at;
+    return OK;
+}
+int shelfLaunch(void *kernel, void *queue, size_t threads, void **work) {
+    object *it = kernel;
+    void *start;
+    shelfContents(it->buffer, &start);
+    memset((char *)start + it->offset, it->value, threads);
+    object *made = make(WORK, queue);
+    made->state = shelf_hold ? 1 : 4;
+    ((object *)queue)->buffer = made;
+    *work = made;
+    return OK;
+}

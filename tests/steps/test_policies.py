@@ -1,0 +1,302 @@
+"""Policies of objects on the shelf: streams with work in flight, marks as events, code, budgets; and boxes."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+import yaml
+from hypothesis import strategies
+
+import nbxrt
+from nbxrt.binding.addresses import FIRST_MINTED, Addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Shelf
+
+pytestmark = pytest.mark.needs("cc")
+
+POLICIES = yaml.safe_load(Path(__file__).with_name("shelf.yaml").read_text("utf-8"))["policies"]
+CODE = yaml.safe_load(Path(__file__).with_name("code.yaml").read_text("utf-8"))
+DONE, FAILED = 4, 5
+
+
+class TestStreams:
+    def test_a_stream_is_asked_by_the_work_that_was_given_to_it(self, shelf: Callable[..., Shelf]) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        stream, address = runtime.stream_create(), runtime.malloc(64)
+        assert runtime.stream_query(stream) is True
+
+        opened["hold"] = 1
+        runtime.memset_async(address, 1, 64, stream)
+
+        assert runtime.stream_query(stream) is False
+        runtime.stream_sync(stream)
+        assert runtime.stream_query(stream) is True
+
+    def test_no_more_work_is_kept_of_a_stream_than_its_window(self, shelf: Callable[..., Shelf]) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        stream, address = runtime.stream_create(), runtime.malloc(64)
+        before = opened["live"]
+
+        for _turn in range(10):
+            runtime.memset_async(address, 1, 64, stream)
+
+        assert opened["live"] == before + 2
+        runtime.stream_sync(stream)
+        assert opened["live"] == before
+
+    def test_work_that_failed_is_the_error_of_the_next_wait_and_is_told_once(self, shelf: Callable[..., Shelf]) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        stream, address = runtime.stream_create(), runtime.malloc(64)
+        opened["spoilt"] = 1
+        runtime.memset_async(address, 1, 64, stream)
+        opened["spoilt"] = 0
+
+        with pytest.raises(nbxrt.DeviceError, match="work that was given to the stream before") as caught:
+            runtime.stream_sync(stream)
+
+        assert caught.value.code == FAILED
+        runtime.stream_sync(stream)
+        runtime.memset_async(address, 1, 64, stream)
+
+    def test_a_stream_that_is_released_has_finished_and_leaves_nothing(self, shelf: Callable[..., Shelf]) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        address = runtime.malloc(64)
+        before = opened["live"]
+        stream = runtime.stream_create()
+        opened["hold"] = 1
+        runtime.memset_async(address, 1, 64, stream)
+
+        runtime.stream_destroy(stream)
+
+        assert opened["live"] == before
+        for call in (runtime.stream_sync, runtime.stream_query, runtime.stream_destroy):
+            with pytest.raises(nbxrt.ArgumentValueError, match="unknown, or destroyed already"):
+                call(stream)
+
+    def test_a_stream_of_another_device_is_used_where_it_is(self, shelf: Callable[..., Shelf]) -> None:
+        runtime = shelf().runtime
+        runtime.set_device(1)
+        stream = runtime.stream_create()
+        runtime.set_device(0)
+
+        assert runtime._binder.policy("queues").find(stream).state.index == 1
+        runtime.stream_sync(stream)
+
+    def test_waiting_for_a_device_waits_for_the_default_stream_and_all_others(
+        self, shelf: Callable[..., Shelf]
+    ) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        streams, address = [0, runtime.stream_create(), runtime.stream_create()], runtime.malloc(64)
+        opened["hold"] = 1
+        for stream in streams:
+            runtime.memset_async(address, 1, 64, stream)
+
+        runtime.sync()
+
+        assert [runtime.stream_query(stream) for stream in streams] == [True] * 3
+
+
+class TestEvents:
+    def test_an_event_stands_for_the_mark_that_was_recorded_last(self, shelf: Callable[..., Shelf]) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        stream, event = runtime.stream_create(), runtime.event_create()
+        assert runtime.event_query(event) is True  # never recorded
+        before = opened["live"]
+
+        opened["hold"] = 1
+        for _turn in range(3):
+            runtime.event_record(event, stream)
+
+        assert opened["live"] == before + 1
+        assert runtime.event_query(event) is False
+        runtime.event_sync(event)
+        assert runtime.event_query(event) is True
+        runtime.event_destroy(event)
+        assert opened["live"] == before
+
+    def test_a_stream_waits_by_the_host_where_the_vendor_has_no_call_for_it(self, shelf: Callable[..., Shelf]) -> None:
+        opened = shelf()
+        runtime = opened.runtime
+        one, other, event = runtime.stream_create(), runtime.stream_create(), runtime.event_create()
+        opened["hold"] = 1
+        runtime.event_record(event, one)
+
+        runtime.stream_wait_event(other, event)
+
+        assert runtime.event_query(event) is True
+
+    def test_times_are_the_marks_own(self, shelf: Callable[..., Shelf]) -> None:
+        runtime = shelf().runtime
+        start, end = runtime.event_create(), runtime.event_create()
+        for event in (start, end):
+            runtime.event_record(event, 0)
+
+        assert runtime.event_elapsed(start, end) == 1.0
+        assert runtime.event_elapsed(end, start) == -1.0
+
+    def test_an_event_without_timing_or_never_recorded_has_no_time(self, shelf: Callable[..., Shelf]) -> None:
+        runtime = shelf().runtime
+        recorded, untimed, never = (
+            runtime.event_create(), runtime.event_create_flags(timing=False), runtime.event_create(),
+        )  # fmt: skip
+        for event in (recorded, untimed):
+            runtime.event_record(event, 0)
+
+        with pytest.raises(nbxrt.ArgumentValueError, match="`end` was made without timing"):
+            runtime.event_elapsed(recorded, untimed)
+        with pytest.raises(nbxrt.ArgumentValueError, match="`start` was never recorded"):
+            runtime.event_elapsed(never, recorded)
+
+
+class TestCode:
+    @pytest.fixture
+    def coded(self, shelf: Callable[..., Shelf]) -> Shelf:
+        operations = ("module_load", "module_unload", "module_get_function", "launch_kernel")
+        return shelf(operations={name: {"policy": "kernels"} for name in operations}, policies=POLICIES | CODE)
+
+    def test_addresses_become_objects_and_offsets_and_values_stay(self, coded: Shelf) -> None:
+        runtime = coded.runtime
+        function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+        address = runtime.malloc(1000)
+
+        runtime.launch_kernel(function, (2, 1, 1), (5, 1, 1), 0, 0, (ctypes.c_void_p(address + 100), ctypes.c_uint8(9)))
+
+        assert ctypes.string_at(address, 1000) == bytes(100) + b"\t" * 10 + bytes(890)
+
+    def test_a_kernel_is_told_by_itself_what_its_arguments_are_or_by_the_addresses(self, coded: Shelf) -> None:
+        runtime = coded.runtime
+        coded.fail("shelfArguments")  # code without that information
+        function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+        address = runtime.malloc(64)
+
+        runtime.launch_kernel(function, (1,), (64,), 0, 0, (ctypes.c_uint64(address), ctypes.c_uint8(3)))
+
+        assert ctypes.string_at(address, 64) == b"\3" * 64
+
+    def test_a_module_takes_its_kernels_with_it(self, coded: Shelf) -> None:
+        runtime = coded.runtime
+        before = coded["live"]
+        module = runtime.module_load(b"ok")
+        function = runtime.module_get_function(module, "fill")
+
+        runtime.module_unload(module)
+
+        assert coded["live"] == before
+        with pytest.raises(nbxrt.ArgumentValueError, match="unloaded already"):
+            runtime.launch_kernel(function, (1,), (1,), 0, 0, ())
+
+    def test_a_failed_build_quotes_the_compiler_and_leaves_no_module(self, coded: Shelf) -> None:
+        runtime = coded.runtime
+        runtime.module_unload(runtime.module_load(b"ok"))
+        before = coded["live"]
+
+        with pytest.raises(nbxrt.DeviceError, match="line 1: this is bad") as caught:
+            runtime.module_load(b"bad code")
+
+        assert caught.value.symbol == "shelfBuild"
+        assert coded["live"] == before
+
+    def test_wrong_arguments_are_refused_before_the_vendor_is_asked(self, coded: Shelf) -> None:
+        runtime = coded.runtime
+        function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+        calls = coded["calls"]
+
+        with pytest.raises(nbxrt.ArgumentValueError, match="the kernel takes 2 arguments, not 1"):
+            runtime.launch_kernel(function, (1,), (1,), 0, 0, (ctypes.c_uint8(1),))
+        with pytest.raises(nbxrt.CapabilityError, match="packed before"):
+            runtime.launch_kernel(function, (1,), (1,), 0, 0, 4096)
+
+        assert coded["calls"] == calls
+
+
+def test_free_memory_is_the_total_less_what_was_allocated(shelf: Callable[..., Shelf]) -> None:
+    runtime = shelf().runtime
+    assert runtime.mem_get_info() == (1 << 30, 1 << 30)
+
+    address = runtime.malloc(1 << 20)
+
+    assert runtime.mem_get_info() == ((1 << 30) - (1 << 20), 1 << 30)
+    runtime.free(address)
+    assert runtime.mem_get_info()[0] == 1 << 30
+
+
+def test_what_an_address_points_to_is_told_by_the_table(shelf: Callable[..., Shelf]) -> None:
+    runtime = shelf().runtime
+    runtime.set_device(1)
+    address = runtime.malloc(100)
+
+    assert runtime.pointer_attributes(address + 99) == ("device", 1, address + 99, 0)
+    assert runtime.pointer_attributes(8) == ("unregistered", 0, 0, 8)
+
+
+def test_a_box_holds_what_is_put_into_it_and_an_empty_one_ends_the_steps(shelf: Callable[..., Shelf]) -> None:
+    box = {
+        "event_create": {"steps": [{"mint": "event"}]},
+        "event_record": {
+            "steps": [
+                {"call": "shelfMark", "args": ["stream", {"out": "mark", "type": "pointer"}]},
+                {"put": "mark", "into": "event"},
+            ]
+        },
+        "event_query": {
+            "steps": [
+                {"take": "event", "as": "mark", "empty": "done"},
+                {"call": "shelfStatus", "args": ["mark", {"out": "status", "type": "int"}]},
+            ],
+            "result": {"done": {"of": "status", "equals": DONE}},
+        },
+        "event_destroy": {
+            "steps": [
+                {"retire": "event", "as": "mark", "empty": "done"},
+                {"call": "shelfMarkRelease", "args": ["mark"]},
+            ]
+        },
+    }
+    opened = shelf(operations=box)
+    runtime = opened.runtime
+    runtime.stream_query(0)
+    event, before = runtime.event_create(), opened["live"]
+
+    assert runtime.event_query(event) is True
+    opened["hold"] = 1
+    runtime.event_record(event, 0)
+    assert runtime.event_query(event) is False
+    runtime.event_destroy(event)
+
+    assert opened["live"] == before
+    with pytest.raises(nbxrt.ArgumentValueError, match="nothing has the handle"):
+        runtime.event_query(event)
+
+
+SIZES = strategies.lists(strategies.integers(1, 5000), min_size=1, max_size=20)
+
+
+@hypothesis.given(SIZES, strategies.data())
+def test_every_address_of_the_table_lies_in_the_memory_that_it_was_minted_for(sizes: list[int], data: Any) -> None:
+    table = Addresses()
+    memory = {table.mint(nbytes, number, None, "device"): (number, nbytes) for number, nbytes in enumerate(sizes)}
+    gone = data.draw(strategies.sets(strategies.sampled_from(sorted(memory))))
+    for address in gone:
+        table.remove(address, "free", {})
+
+    for address, (number, nbytes) in memory.items():
+        for at in (address, address + nbytes - 1):
+            block = table.look(at)
+            assert (block is None) == (address in gone)
+            assert block is None or (block.target, block.address) == (number, address)
+        assert table.look(address + nbytes) is None
+        assert address >= FIRST_MINTED
+    assert len(table) == len(memory) - len(gone)
