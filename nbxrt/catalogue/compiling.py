@@ -114,7 +114,10 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
         "priority": backend.priority,
         "triton": (backend.triton_keys, backend.triton_target) if backend.triton_keys else None,
         "interop": _interop(backend.interop or Interop()),
-        "triton_architecture": backend.triton_architecture,
+        "triton_architecture": tuple(
+            (each["call"], each["bytes"], each["at"]) if isinstance(each, dict) else each
+            for each in backend.triton_architecture
+        ),
         "launch": _launch(backend.launch),
         "binaries": _binaries(backend.binaries),
         "visibility": backend.visibility,

@@ -221,7 +221,7 @@ class Backend:
     triton_keys: tuple[str, ...] = ()
     triton_target: str | None = None
     interop: Interop | None = None
-    triton_architecture: tuple[int, ...] = ()
+    triton_architecture: tuple[Any, ...] = ()
     launch: Mapping[str, Any] | None = None
     binaries: Mapping[str, Any] = field(factory=dict)
     visibility: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue.schema_calls import call_definitions, operation_rule
 from nbxrt.catalogue.schema_evidence import evidence_rule, headers_rule
 from nbxrt.catalogue.schema_extends import changeable, extends, list_definitions, optional, whole_file
-from nbxrt.catalogue.schema_launch import launch_rule
+from nbxrt.catalogue.schema_launch import architecture_rule, launch_rule
 from nbxrt.catalogue.schema_layouts import enum_rules, layout_definitions
 from nbxrt.catalogue.schema_libraries import ROLES, library_definitions
 from nbxrt.catalogue.schema_messages import messages
@@ -112,14 +112,7 @@ def _top_level(contract: Contract) -> Schema:
                 {
                     "keys": strings(NOT_BLANK, "Keys of Triton's registry of backends.", ["nvidia"]),
                     "target": string(NOT_BLANK, "The backend's name in Triton's targets.", "cuda"),
-                    "architecture": {
-                        "description": "The target's number: the compute capability's two, times these, summed.",
-                        "type": "array",
-                        "items": integer("A factor.", 1, 1000, 10),
-                        "minItems": 2,
-                        "maxItems": 2,
-                        "examples": [[10, 1]],
-                    },
+                    "architecture": architecture_rule(),
                 },
                 required=["keys"],
             )

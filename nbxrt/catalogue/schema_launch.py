@@ -53,6 +53,38 @@ def launch_rule() -> Schema:
     )
 
 
+def architecture_rule() -> Schema:
+    """The rule of how Triton's name of a device's architecture is known."""
+    asked = keyed(
+        "a function that tells the architecture",
+        "A function of (structure, device): the text in the structure, up to a colon.",
+        {
+            "call": string(SYMBOL, "The function, which returns a status.", "vendorGetProperties"),
+            "bytes": integer("The size of the structure.", 1, 1 << 16, 1472),
+            "at": integer("The byte where the text begins.", 0, 1 << 16, 1160),
+        },
+        required=["call", "bytes", "at"],
+    )
+    factor = {"type": "integer", "minimum": 1, "maximum": 1000}
+    return {
+        "description": (
+            "Two factors: the target is the compute capability's numbers times these, summed. Or functions that tell "
+            "it, of which the first is called that the library exports."
+        ),
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "description": "A factor, or a function.",
+            "type": ["integer", "object"],
+            "if": {"type": "object"},
+            "then": asked,
+            "else": factor,
+            "examples": [10],
+        },
+        "examples": [[10, 1]],
+    }
+
+
 def _layout(says: str, parts: dict[str, str]) -> Schema:
     offsets = {name: integer(part, 0, _MOST_BYTES) for name, part in parts.items()}
     size = {"bytes": integer("The size of the structure.", 1, _MOST_BYTES, 64)}

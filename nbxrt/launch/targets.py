@@ -1,5 +1,6 @@
 """What kernels are compiled for: a backend of Triton's, an architecture, the size of a warp."""
 
+import ctypes
 import os
 
 from nbxrt import errors
@@ -9,6 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.runtime import Runtime
+
+#: Room behind a structure that a newer library may have made longer.
+_SPARE = 4096
 
 #: Triton's variable that says which architecture kernels are compiled for, whatever the device is.
 OVERRIDE = "TRITON_OVERRIDE_ARCH"
@@ -22,12 +26,9 @@ def architecture(runtime: "Runtime", device: int) -> "int | str":
     given = os.environ.get(OVERRIDE, "").strip()
     factors = runtime.description["triton_architecture"]
     if given:
-        return int(given) if factors and given.isdigit() else given
-    if not factors:
-        raise errors.CapabilityError(
-            f"{runtime.description['file']} does not say how the architecture of a device is told",
-            hint=f"set {OVERRIDE} to the architecture that kernels are compiled for",
-        )
+        return int(given) if given.isdigit() else given
+    if not factors or not isinstance(factors[0], int):
+        return _asked(runtime, device, factors)
     major = runtime.device_attribute("compute_capability_major", device)
     minor = runtime.device_attribute("compute_capability_minor", device)
     return int(factors[0] * major + factors[1] * minor)
@@ -55,3 +56,24 @@ def parsed(target: "Any") -> "tuple[str, int | str, int | None]":
         )
     arch = int(parts[1]) if parts[1].isdigit() else parts[1]
     return parts[0], arch, int(parts[2]) if len(parts) == 3 else None
+
+
+def _asked(runtime: "Runtime", device: int, functions: "tuple[tuple[str, int, int], ...]") -> str:
+    """The architecture as the first of the functions tells it that the library exports."""
+    library = runtime.library()
+    for symbol, nbytes, at in functions:
+        if not library.exports((symbol,)):
+            continue
+        function, _symbol = library.function((symbol,), ctypes.c_int, (ctypes.c_void_p, ctypes.c_int))
+        room = ctypes.create_string_buffer(nbytes + _SPARE)
+        status = function(ctypes.addressof(room), device)
+        if status != library.success:
+            raise library.failure(status, "architecture", symbol, {"device": device})
+        text = room.raw[at:nbytes].partition(b"\0")[0].decode(errors="replace").partition(":")[0]
+        if text:
+            return text
+    raise errors.CapabilityError(
+        f"the architecture of device {device} of {runtime.title} is not known: {runtime.description['file']} does not "
+        "say how it is told, or the library does not tell it",
+        hint=f"set {OVERRIDE} to the architecture that kernels are compiled for",
+    )

@@ -1,4 +1,4 @@
-"""The C function that launches a kernel by a configuration in memory, as the description lays it out."""
+"""C functions beside operations: the launch by a configuration in memory, and what code a device takes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from nbxrt.simulation.roles import EXPORT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nbxrt.simulation.plan import Function, Plan
 
 
@@ -38,3 +40,32 @@ def launch_function(plan: Plan, function: Function) -> list[str]:
     ]
     head = f"{EXPORT} int {function.symbol}(const void *config, void *function, void **arguments, void **extra)"
     return [head, "{", *(f"    {line}" for line in body), "}"]
+
+
+def architecture_function(plan: Plan, function: Function) -> list[str]:
+    """Fill the structure with zeros and the text that a test has set."""
+    _symbol, nbytes, at = function.spec
+    role = plan.roles.index(function.role)
+    body = [
+        "struct sim_call call;",
+        f'sim_begin(&call, {role}, -1, "{function.role}.architecture", "{function.symbol}");',
+        "sim_expect(&call, properties != NULL && device >= 0 && device < sim_device_count_visible());",
+        "if (!call.kind) {",
+        f"    memset(properties, 0, {nbytes});",
+        f"    strncpy((char *)properties + {at}, sim_architecture, {min(255, nbytes - at - 1)});",
+        "}",
+        "return sim_end(&call);",
+    ]
+    return [
+        f"{EXPORT} int {function.symbol}(void *properties, int device)",
+        "{",
+        *(f"    {line}" for line in body),
+        "}",
+    ]
+
+
+#: What writes the functions that are neither an operation's nor a role's, by their call.
+OTHERS: dict[str, Callable[[Plan, Function], list[str]]] = {
+    "launch": launch_function,
+    "architecture": architecture_function,
+}

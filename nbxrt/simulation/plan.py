@@ -36,7 +36,7 @@ class Case:
 class Function:
     """A function of the library: the operations that it does, or which call of its role it is (`version`, `init` …).
 
-    The call `launch` is the launch by a configuration in memory.
+    The call `launch` is the launch by a configuration in memory, `architecture` tells what code a device takes.
     """
 
     symbol: str
@@ -143,6 +143,9 @@ def _functions(plan: Plan, system: str) -> list[Function]:
         found.setdefault(symbol, Function(symbol, role, call=call, spec=spec))
     if launch := plan.description["launch"]:
         found.setdefault(launch["call"], Function(launch["call"], plan.role(launch["library"]), call="launch"))
+    for each in plan.description["triton_architecture"]:
+        if isinstance(each, tuple):
+            found.setdefault(each[0], Function(each[0], "runtime", call="architecture", spec=each))
     return list(found.values())
 
 

@@ -39,6 +39,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "set_no_driver": (None, (ctypes.c_int,)),
     "set_driver_version": (None, (ctypes.c_int,)),
     "set_context": (None, (ctypes.c_uint64,)),
+    "set_architecture": (None, (ctypes.c_char_p,)),
     "set_part": (None, (ctypes.c_int, ctypes.c_int)),
     "memory": (ctypes.c_uint64, (ctypes.c_int,)),
     "set_memory": (None, (ctypes.c_int, ctypes.c_uint64)),
@@ -179,6 +180,10 @@ class Simulation:
     def set_context(self, nbytes: int) -> None:
         """Let every context that is made from now on take so much of its device's memory."""
         self._control("set_context", nbytes)
+
+    def set_architecture(self, text: str) -> None:
+        """What the devices say of the code that they take, as `gfx942:sramecc+`; not every vendor has such a text."""
+        self._control("set_architecture", text.encode())
 
     def set_part(self, device: int, part: bool = True, *, known: bool = True) -> None:
         """Make a device a part of a card, which the management library finds by UUID, or with `known` false not."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt.simulation import header
 from nbxrt.simulation.decoding import Decoder
-from nbxrt.simulation.launching import launch_function
+from nbxrt.simulation.launching import OTHERS
 from nbxrt.simulation.roles import EXPORT, return_type, role_function, role_tables
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def wrapper_source(plan: Plan) -> str:
     tables: dict[str, str] = {}
     bodies: list[str] = []
     for function in plan.functions:
-        if function.call == "launch":
-            bodies += launch_function(plan, function)
+        if function.call in OTHERS:
+            bodies += OTHERS[function.call](plan, function)
         else:
             bodies += role_function(plan, function) if function.call else _function(plan, function, tables)
     lines = [

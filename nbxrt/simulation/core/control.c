@@ -82,6 +82,7 @@ EXPORTED void nbxrt_sim_reset(void)
     sim_log_clear();
     sim_on_launch(NULL, NULL);
     sim_on_image(NULL, NULL);
+    sim_architecture[0] = 0;
     sim_forget_settings();
     sim_forget_processes();
     leave();
@@ -279,6 +280,13 @@ EXPORTED void nbxrt_sim_on_launch(void *function, void *data)
 {
     enter();
     sim_on_launch(function, data);
+    leave();
+}
+
+EXPORTED void nbxrt_sim_set_architecture(const char *text)
+{
+    enter();
+    snprintf(sim_architecture, sizeof sim_architecture, "%s", text);
     leave();
 }
 

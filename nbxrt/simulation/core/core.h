@@ -65,6 +65,10 @@ int sim_word(struct sim_call *call, const char *name, const int *numbers, int co
 /* The vendor's number of a word, or a refusal when the vendor has none. `numbers` is INT32_MIN where there is none. */
 int sim_number(struct sim_call *call, const int *numbers, int count, int word);
 
+/* What code the devices take, as the vendor says it; empty unless a test has set it. */
+extern char sim_architecture[256];
+int sim_device_count_visible(void);
+
 /* A launch with `count` attributes, each of the layout {bytes, offset of its id, offset of its value}. */
 int sim_launch_with(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
                     uint64_t stream, void **arguments, const void *attributes, unsigned count, const size_t *layout);

@@ -27,6 +27,7 @@ static struct launch_log { struct launch_log *next; uint64_t stream; struct laun
 static void (*on_launch)(const char *name, const unsigned *grid, const unsigned *block, void *const *arguments,
                          void *data);
 static void *on_launch_data;
+char sim_architecture[256];
 static size_t (*on_image)(const void *image, char *text, size_t room, void *data);
 static void *on_image_data;
 

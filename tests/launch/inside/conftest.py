@@ -21,7 +21,7 @@ import nbxrt  # noqa: E402
 from nbxrt.simulation import build  # noqa: E402
 
 #: What each vendor's simulated device is, so that Triton compiles for it.
-SETTINGS = {"cuda": {"compute_capability_major": 9, "compute_capability_minor": 0}, "hip": {}}
+SETTINGS = {"cuda": {"compute_capability_major": 9, "compute_capability_minor": 0}, "hip": {"warp_size": 64}}
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def stub(tmp_path_factory):
 
 
 @pytest.fixture
-def simulate(tmp_path, monkeypatch):
+def simulate(tmp_path):
     """Builds a simulated vendor whose devices take real binaries, and installs nbxrt in Triton on it."""
     made = []
 
@@ -49,8 +49,7 @@ def simulate(tmp_path, monkeypatch):
         simulation.on_image(binaries.module_text)
         for attribute, value in SETTINGS[name].items():
             simulation.set_attribute(attribute, value)
-        if name == "hip":
-            monkeypatch.setenv("TRITON_OVERRIDE_ARCH", "gfx942")
+        simulation.set_architecture("gfx942:sramecc+:xnack-")
         made.append(simulation)
         runtime = simulation.open()
         nbxrt.triton.install(runtime)

@@ -30,13 +30,12 @@ def main(vendor, folder, threads):
     import nbxrt
     from nbxrt.simulation import build
 
-    if vendor == "hip":
-        os.environ["TRITON_OVERRIDE_ARCH"] = "gfx942"
     simulation = build(vendor, folder, cache=os.path.join(folder, "cache"))
     os.environ["PATH"] = folder
     os.environ.pop("CC", None)
     sys.addaudithook(watch)
     simulation.on_image(binaries.module_text)
+    simulation.set_architecture("gfx942:sramecc+:xnack-")
     simulation.set_attribute("compute_capability_major", 9)
     simulation.set_attribute("compute_capability_minor", 0)
     runtime = simulation.open()
