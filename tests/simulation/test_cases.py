@@ -415,4 +415,4 @@ def test_facts_of_a_device_do_not_depend_on_a_layout(simulate: Callable[..., Sim
     assert runtime.device_name(0) == "Simulated device 0"
     assert runtime.device_attribute("warp_size", 0) == 64
     assert runtime.mem_get_info()[1] == simulation.memory
-    assert [symbol for symbol in simulation.symbols if "Properties" in symbol or "Props" in symbol] == []
+    assert [call.symbol for call in simulation.log() if "Properties" in call.symbol or "Props" in call.symbol] == []
