@@ -75,9 +75,9 @@ def bare(compiled: Any, values: list[int]) -> Callable[[], object]:
     function, call = ctypes.c_void_p(compiled.function), shape.call.function
     if slot[1] is None:
         block, shared = shape.threads, shape.shared
-        return lambda: call(function, 1, 1, 1, block, 1, 1, shared, None, slot[2], None)
+        return lambda _kept=slot: call(function, 1, 1, 1, block, 1, 1, shared, None, slot[2], None)
     configuration, arguments = slot[1], slot[2]
-    return lambda: call(configuration, function, arguments, None)
+    return lambda _kept=slot: call(configuration, function, arguments, None)  # which lies in the slot's memory
 
 
 class Ways:

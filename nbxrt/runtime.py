@@ -46,6 +46,7 @@ class Runtime(Operations):
         self.contract = contract
         self._binder = Binder(description, contract, machine or Machine())
         self._trace: Any = None
+        self._wrappers: dict[str, list[Callable[[Any], Any]]] = {}
         self._table: Mapping[str, Any] | None = None
         self._launches: LaunchCalls | None = None
         #: This thread's current device as far as nbxrt knows (`index`); a switch forgets it, device.py keeps it.
@@ -101,7 +102,14 @@ class Runtime(Operations):
             return _refusing(name, error)
         if self._trace is not None:
             function = self._trace.logging(self, name, function)
+        for wrapper in self._wrappers.get(name, ()):
+            function = wrapper(function)
         return function
+
+    def wrap(self, operation: str, wrapper: "Callable[[Any], Any]") -> None:
+        """Let a function stand before an operation's: the wrapper is called with that, also when it is made anew."""
+        self._wrappers.setdefault(operation, []).append(wrapper)
+        self.__dict__.pop(operation, None)
 
     def _vendor_function(self, operation: str, symbol: str) -> "Any":
         """The vendor's own function; a missing one is a missing attribute, as of a library of ctypes."""

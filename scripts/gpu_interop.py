@@ -153,15 +153,16 @@ def numba_takes_the_array_interface() -> str:
 @check
 def streams_of_the_peers_are_taken() -> str:
     seen = []
-    for name, make in (
-        ("torch", lambda it: it.cuda.Stream().cuda_stream),
-        ("cupy", lambda it: it.cuda.Stream().ptr),
+    for name, handle in (
+        ("torch", "cuda_stream"),
+        ("cupy", "ptr"),
     ):
         try:
             module = peer(name)
         except MissingError:
             continue
-        stream = nbxrt.Stream.from_handle(make(module))
+        theirs = module.cuda.Stream()
+        stream = nbxrt.Stream.from_handle(getattr(theirs, handle), owner=theirs)
         buffer = nbxrt.Buffer(64)
         buffer.fill(5, stream=stream)
         stream.sync()

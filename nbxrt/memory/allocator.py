@@ -1,11 +1,12 @@
 """The account of one runtime's device and pinned memory: who allocates goes through it, so it knows what is held."""
 
 import os
+from _weakref import ref  # `weakref` is slow to import
 
 from nbxrt import errors
 from nbxrt.locks import RLock
 from nbxrt.memory.classwide import classwide
-from nbxrt.memory.entries import Direct
+from nbxrt.memory.entries import Direct, Entry
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
 from nbxrt.memory.policies import DirectPolicy, Policy, check_name, make_policy
@@ -91,9 +92,12 @@ class DeviceAllocator:
         streams = (runtime.description["interop"] or {}).get("streams") or {}
         self._default_stream, self._thread_stream = streams.get("default"), streams.get("per_thread")
         self._pinned: PinnedPool | None = None
+        #: Streams that `record_use` named.
+        self._named: set[Any] = set()
         self._layers: list[Layer] = []
         self._floor = _Floor(self, *make_paths(self, several=self._count > 1))
         self._bind()
+        runtime.wrap("stream_destroy", _forgetting(ref(self)))
 
     def _bind(self) -> None:
         """The topmost layer's functions are this object's own: a call goes there at once."""
@@ -153,6 +157,7 @@ class DeviceAllocator:
         Raises: PointerError.
         """
         key = self._stream(stream)
+        self._named.add(key)
         entry = self.live.pop(ptr, None)
         if entry is not None:
             self.live[ptr] = entry if key == entry.stream else entry.use(key)
@@ -421,6 +426,28 @@ class DeviceAllocator:
         if self._pinned is not None:
             self._pinned.renew_lock()
 
+    def forget_stream(self, stream: int) -> None:
+        """Name a stream no more, which its owner is about to destroy: its work is waited for if memory is on it.
+
+        `stream_destroy` of the runtime, and so `Stream.close`, does this; call it for streams that others destroy.
+        Raises: DeviceError.
+        """
+        policies = list(self._policies.values())
+        if not stream or not (stream in self._named or any(policy.knows(stream) for policy in policies)):
+            return
+        self.runtime.stream_sync(stream)
+        for streams in list(self.table.values()):
+            streams.pop(stream, None)
+        for policy in policies:
+            policy.forget(stream)
+        if stream in self._named or any(policy.name == "stream_ordered" for policy in policies):
+            for entry in list(self.live.copy().values()):
+                if isinstance(entry, Entry):
+                    entry.forget(stream)
+        if self._pinned is not None:
+            self._pinned.forget(stream)
+        self._named.discard(stream)
+
     def layers(self) -> "tuple[Layer, ...]":
         """The layers, the lowest first."""
         return tuple(self._layers)
@@ -567,6 +594,25 @@ class DeviceAllocator:
 
     def __repr__(self) -> str:
         return f"<nbxrt.DeviceAllocator of {self.runtime.name}>"
+
+
+def _forgetting(account: "Callable[[], DeviceAllocator | None]") -> "Callable[[Any], Any]":
+    """What stands before `stream_destroy` while an account is there."""
+
+    def wrapper(destroy: "Callable[[int], None]") -> "Callable[[int], None]":
+        def stream_destroy(stream: int) -> None:
+            here = account()
+            try:
+                if here is not None and stream.__class__ is int:
+                    here.forget_stream(stream)
+            except errors.DeviceError:  # the vendor's own answer to the call below says it
+                pass
+            destroy(stream)
+
+        stream_destroy.__doc__ = destroy.__doc__
+        return stream_destroy
+
+    return wrapper
 
 
 def _size(nbytes: "Any", parameter: str = "nbytes") -> int:

@@ -51,6 +51,9 @@ class Deferred:
         Where no event can be had of a stream its work is waited for at once, or if that fails too, at the next look.
         Raises: DeviceError after which the context is lost.
         """
+        if not streams:  # those that used it were destroyed, and their work was waited for
+            taker.settle(address)
+            return
         if any(stream.__class__ is tuple and stream[1] != get_ident() for stream in streams):
             self._wait_for_all(address, (), taker)  # another thread's own stream cannot be named here
             return

@@ -30,6 +30,11 @@ class Entry:
     def __bool__(self) -> bool:
         return False
 
+    def forget(self, stream: "Any") -> None:
+        """Name a stream no more that is about to be destroyed; its work has finished."""
+        if self.stream == stream:
+            self.stream = 0
+
 
 class Direct(Entry):
     """A block of the vendor's own `malloc`, whose `free` waits for all work that uses it."""
@@ -80,6 +85,10 @@ class Ordered(Entry):
         self._policy.give_back(address, self.stream, self._users)
         self.tally.release(self.nbytes, address)
 
+    def forget(self, stream: "Any") -> None:
+        super().forget(stream)
+        self._users = tuple(user for user in self._users if user != stream)
+
     def use(self, stream: "Any") -> "Ordered":
         if stream not in self._users:
             self._users = (*self._users, stream)
@@ -99,6 +108,10 @@ class Shared(Entry):
 
     def append(self, address: int) -> None:
         self._deferred.put(address, self._users, self._bin)
+
+    def forget(self, stream: "Any") -> None:
+        super().forget(stream)
+        self._users = tuple(user for user in self._users if user != stream)
 
     def use(self, stream: "Any") -> "Shared":
         if stream not in self._users:

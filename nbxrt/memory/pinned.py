@@ -95,6 +95,11 @@ class PinnedPool:
         if stream not in block.streams:
             block.streams = (*block.streams, stream)
 
+    def forget(self, stream: "Any") -> None:
+        """Name a stream no more that is about to be destroyed; its work has finished."""
+        for block in list(self.live.copy().values()):
+            block.streams = tuple(each for each in block.streams if each != stream)
+
     def settle(self, address: int, size: int) -> None:
         """Keep a block for later."""
         with self._lock:

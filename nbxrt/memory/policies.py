@@ -72,6 +72,13 @@ class Policy:
     def renew_locks(self) -> None:
         """Make every lock anew, in a process that was forked."""
 
+    def knows(self, _stream: "Any") -> bool:
+        """Whether memory may be on the stream, or wait for it."""
+        return False
+
+    def forget(self, _stream: "Any") -> None:
+        """Name a stream no more that is about to be destroyed; its work has finished."""
+
     def was_freed(self, _address: int) -> bool:
         """Whether the address is one that was given out and freed, as far as that is known."""
         return False
@@ -111,6 +118,10 @@ class SinglePolicy(Policy):
     def was_freed(self, address: int) -> bool:
         return address in self._freed
 
+    def forget(self, stream: "Any") -> None:
+        for _address, entry in list(self._unfreed):
+            entry.forget(stream)
+
 
 class DirectPolicy(SinglePolicy):
     """Every request is a call of the vendor's `malloc`, every free one of its `free`."""
@@ -143,6 +154,9 @@ class OrderedPolicy(SinglePolicy):
 
     def entry(self, nbytes: int, stream: "Any") -> Ordered:
         return Ordered(self, nbytes, stream)
+
+    def knows(self, _stream: "Any") -> bool:
+        return True  # which streams the driver's pool has served is not written down
 
     def obtain(self, nbytes: int, stream: "Any") -> int:
         """A block, ordered on the stream. Raises: OutOfMemoryError, DeviceError."""
@@ -245,6 +259,12 @@ class PoolPolicy(Policy):
 
     def renew_locks(self) -> None:
         self.pool.lock, self.pool.is_busy = RLock(), False
+
+    def knows(self, stream: "Any") -> bool:
+        return stream in self.pool.streams
+
+    def forget(self, stream: "Any") -> None:
+        self.pool.forget(stream)
 
     def largest_free(self) -> int:
         return self.pool.largest_free()

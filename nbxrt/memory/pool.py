@@ -41,6 +41,8 @@ SMALL = 128 << 10
 FEW = 24
 #: While the small heap is less than this part of all, it grows rather than being searched for what could be joined.
 SMALL_SHARE = 512
+#: In the place of the thread whose own stream a handle means: of a stream that is destroyed.
+NOBODY = -1
 #: So many sizes are remembered; then those that are not in use are forgotten.
 MOST_SIZES = 1 << 16
 
@@ -182,6 +184,13 @@ class StreamPool:
     def heaps(self) -> "tuple[Heap, Heap]":
         return self.small, self.large
 
+    def pass_on(self, stream: "Any") -> None:
+        """Let it be of another stream; the work of the one before has finished."""
+        for heap in self.heaps():
+            heap.stream = stream
+            for bin_ in heap.bins:
+                bin_.stream = stream
+
 
 class DevicePool:
     """The pool of one device. Its lock guards everything but appending to and popping from bins."""
@@ -194,13 +203,24 @@ class DevicePool:
         self.lock = RLock()
         self.is_busy = False
         self.streams: dict[Any, StreamPool] = {}
+        #: What streams used that are destroyed: the next new stream has it.
+        self.left: list[StreamPool] = []
 
     def bins(self, stream: "Any") -> "dict[int, Bin]":
         """The bins of a stream by size."""
         with self.lock:
             if stream not in self.streams:
-                self.streams[stream] = StreamPool(self, stream)
+                self.streams[stream] = self.left.pop() if self.left else StreamPool(self, stream)
+                self.streams[stream].pass_on(stream)
             return self.streams[stream].bins
+
+    def forget(self, stream: "Any") -> None:
+        """Name a stream no more that is about to be destroyed; its work has finished."""
+        with self.lock:
+            pool = self.streams.pop(stream, None)
+            if pool is not None:
+                pool.pass_on((stream, NOBODY))
+                self.left.append(pool)
 
     def bin(self, nbytes: int, stream: "Any") -> Bin:
         """The bin of a size on a stream, made at the first request."""
@@ -226,7 +246,7 @@ class DevicePool:
         pool.bins.clear()
 
     def heaps(self) -> "Iterator[Heap]":
-        for pool in list(self.streams.values()):
+        for pool in [*self.streams.values(), *self.left]:
             yield from pool.heaps()
 
     def find(self, heap: Heap, nbytes: int) -> int:

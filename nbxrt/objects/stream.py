@@ -147,7 +147,10 @@ class Stream:
         return Capture(self, mode)
 
     def close(self) -> None:
-        """Destroy it, if it was made here; work already in it still runs. Closing it again does nothing."""
+        """Destroy it, if it was made here. Closing it again does nothing.
+
+        Work already in it still runs; where memory of the account is on it, that work is waited for.
+        """
         self._close(self.device.on)
 
     def _close(self, on: "Callable[..., object]") -> None:

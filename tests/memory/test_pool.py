@@ -124,6 +124,40 @@ def test_memory_whose_stream_is_destroyed_comes_back_all_the_same(pool: nbxrt.De
     assert pool.malloc(MIB) == ptr
 
 
+def test_a_stream_that_is_destroyed_is_never_named_again(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    """Vendors' libraries may end the process for it."""
+    runtime = account.runtime
+    stream = runtime.stream_create()
+    kept, used = account.malloc(MIB, stream=stream), account.malloc(MIB)
+    pinned = account.malloc_host(4096)
+    for ptr in (used, pinned):
+        account.record_use(ptr, stream)
+    account.free(account.malloc(300 * MIB, stream=stream))
+    runtime.stream_destroy(stream)
+    simulation.clear()
+
+    account.free(account.malloc(500 * MIB))
+    for ptr in (kept, used):
+        account.free(ptr)
+    account.free_host(pinned)
+    account.trim()
+
+    assert [call for call in simulation.log() if stream in call.arguments.values()] == []
+    assert (account.memory_allocated(), account.stats()["reserved"]) == (0, 0)
+
+
+def test_memory_of_a_stream_that_is_destroyed_is_the_next_streams(pool: nbxrt.DeviceAllocator) -> None:
+    runtime = pool.runtime
+    first = runtime.stream_create()
+    ptr = pool.malloc(MIB, stream=first)
+    pool.free(ptr)
+    runtime.stream_destroy(first)
+
+    assert pool.malloc(MIB, stream=runtime.stream_create()) == ptr
+
+
 def test_trimming_keeps_as_much_as_is_asked(pool: nbxrt.DeviceAllocator, left: Callable[[], list[Any]]) -> None:
     blocks = [pool.malloc(30 * MIB) for _block in range(4)]
     for ptr in blocks:
