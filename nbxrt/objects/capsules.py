@@ -18,12 +18,12 @@ from nbxrt.objects.dlpack import (
     VERSIONED,
     Deleter,
     Form,
-    api,
     extents_type,
     new_capsule,
 )  # fmt: skip
 from nbxrt.objects.dtypes import by_dlpack
 from nbxrt.objects.memory import Memory
+from nbxrt.objects.pythonapi import function
 from nbxrt.objects.state import state_of
 from nbxrt.objects.stream import as_stream
 
@@ -42,12 +42,9 @@ _read_tensor = struct.Struct(f"@{TENSOR}").unpack_from
 _read_pointer = struct.Struct("@P").unpack_from
 _read_head = struct.Struct("@IIPPQ").unpack_from
 
-_pointer_of = api.PyCapsule_GetPointer
-_pointer_of.argtypes, _pointer_of.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_void_p
-_name_of = api.PyCapsule_GetName
-_name_of.argtypes, _name_of.restype = (ctypes.py_object,), ctypes.c_char_p
-_set_name = api.PyCapsule_SetName
-_set_name.argtypes, _set_name.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_int
+_pointer_of = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+_name_of = function("PyCapsule_GetName", ctypes.c_char_p, ctypes.py_object)
+_set_name = function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
 
 
 #: The type of capsules, which Python has no name for.

@@ -12,6 +12,7 @@ import struct
 
 from nbxrt import errors
 from nbxrt.objects.handover import hand_over
+from nbxrt.objects.pythonapi import address_of_function, function, keep_for_ever
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ TENSOR = "PiiiBBHPPQ"
 
 
 # Blocks are of C's own memory, so that a function of C can free them when there is no Python any more.
-_allocate = ctypes.pythonapi.PyMem_RawMalloc
-_allocate.argtypes, _allocate.restype = (ctypes.c_size_t,), ctypes.c_void_p
-_free_address = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
+_allocate = function("PyMem_RawMalloc", ctypes.c_void_p, ctypes.c_size_t)
+_free_address = address_of_function("PyMem_RawFree")
 
 
 class Form:
@@ -62,14 +62,10 @@ FORMS = {b"dltensor": LEGACY, b"dltensor_versioned": VERSIONED}
 _held: "dict[int, tuple[Any, ...]]" = {}
 _over = False
 
-api = ctypes.PyDLL(None)
-new_capsule = api.PyCapsule_New
-new_capsule.restype = ctypes.py_object  # all arguments are ctypes values: no types need to be told
+new_capsule = function("PyCapsule_New", ctypes.py_object)
 # A capsule that is being destroyed is an address and no object: holding it would bring it back.
-_dying_is_valid = ctypes.PyDLL(None)["PyCapsule_IsValid"]
-_dying_is_valid.argtypes, _dying_is_valid.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int
-_dying_pointer = ctypes.PyDLL(None)["PyCapsule_GetPointer"]
-_dying_pointer.argtypes, _dying_pointer.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_void_p
+_dying_is_valid = function("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_dying_pointer = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # takes the interpreter's lock: consumers call it from any thread
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
@@ -101,8 +97,8 @@ def _destructor_of(form: Form) -> "Any":
 for _form in (LEGACY, VERSIONED):
     _function = _form.destructor = _destructor_of(_form)
     _form.destructor_argument = ctypes.cast(_function, ctypes.c_void_p)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))  # capsules outlive this module at exit
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_deleter))
+    keep_for_ever(_function)  # capsules outlive this module at exit
+keep_for_ever(_deleter)
 
 
 @atexit.register
@@ -116,7 +112,7 @@ def _end() -> None:
 
 def _orphan(address: int, held: "tuple[Any, ...]") -> None:
     ctypes.c_void_p.from_address(address + held[1].deleter_at).value = _free_address
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    keep_for_ever(held)
 
 
 # Out

@@ -161,6 +161,7 @@ class Event:
 
 
 def _created(runtime: "Runtime", timing: bool, blocking: bool, interprocess: bool) -> int:
-    if timing and not blocking and not interprocess:
+    plain = not blocking and not interprocess
+    if plain and (timing or not runtime.supports("event_create_flags")):  # a time that nobody asks for does no harm
         return runtime.event_create()
     return runtime.event_create_flags(timing, blocking, interprocess)

@@ -47,6 +47,9 @@ def order(first: Stream, later: Stream) -> None:
     """Let the later stream wait for what was given to the first one."""
     if first.key == later.key:
         return
+    if not first.runtime.supports("stream_wait_event"):
+        first.sync()
+        return
     with Event(first.device, timing=False) as event:
         event.record(first)
         later.wait(event)

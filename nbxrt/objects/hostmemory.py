@@ -3,6 +3,7 @@
 import ctypes
 
 from nbxrt import errors
+from nbxrt.objects.pythonapi import function
 from nbxrt.objects.state import wrong_type
 
 TYPE_CHECKING = False
@@ -28,10 +29,8 @@ class _Py_buffer(ctypes.Structure):  # noqa: N801  # the name in C
     )
 
 
-_get = ctypes.pythonapi.PyObject_GetBuffer
-_get.argtypes, _get.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_int), ctypes.c_int
-_release = ctypes.pythonapi.PyBuffer_Release
-_release.argtypes, _release.restype = (ctypes.c_void_p,), None
+_get = function("PyObject_GetBuffer", ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+_release = function("PyBuffer_Release", None, ctypes.c_void_p)
 
 
 def view_of(value: "Any", what: str) -> memoryview:

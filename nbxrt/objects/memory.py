@@ -96,7 +96,15 @@ class Memory:
             pass
 
     def used_on(self, stream: "Stream") -> None:
-        """Work of a stream uses it now: it is not given to others before that has finished."""
+        """Work of a stream uses it now: it is not given to others before that has finished.
+
+        Where that work is captured, the graph keeps it.
+        """
+        state = state_of(self.device.runtime)
+        if state.captures:
+            from nbxrt.objects.graph import keep_if_captured
+
+            keep_if_captured(state, stream, (self,))
         stranger = self.stream is not stream and (self.stream is None or self.stream.key != stream.key)
         if stranger and self.is_counted and self.address:
             account_of(self.device.runtime).record_use(self.address, stream.handle)
@@ -134,4 +142,6 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Mem
         stream = device.default_stream
     memory = Memory(device, address, nbytes, kind=kind, stream=stream, release=release)
     memory.is_counted = kind != "managed"
+    if state_of(device.runtime).captures:  # so that launches on any stream say that they use it
+        memory.home = _NOWHERE
     return memory

@@ -98,6 +98,22 @@ def test_a_graph_keeps_what_it_is_told_to(simulation: Simulation, held: Callable
     assert (held(), live(simulation, "graph", "graph_exec")) == (0, 0)
 
 
+def test_a_graph_keeps_what_a_launch_on_the_captured_stream_uses(
+    simulation: Simulation, held: Callable[[], int]
+) -> None:
+    stream, before = nbxrt.Stream(), nbxrt.empty(8)
+    with stream.capture("relaxed") as graph:
+        inside = nbxrt.empty(8, stream=stream)
+        for array in (before, inside):  # what a launcher does for memory whose home is another stream
+            assert array.memory.home != stream.handle
+            array.memory.used_on(stream)
+    del array, before, inside
+
+    assert held() == 2
+    graph.close()
+    assert held() == 0
+
+
 def test_an_executable_graph_takes_the_parameters_of_another(simulation: Simulation) -> None:
     stream, buffer = nbxrt.Stream(), nbxrt.Buffer(4)
     graphs = []
