@@ -60,7 +60,8 @@ class Communicator:
         self._progress = progress
         if progress is not None:
             link.who_is_lost = progress.lost
-        self._marks = marks_of(link, timeout)
+        with link.on_device():
+            self._marks = marks_of(link, timeout)
         self._spans = Spans(link.runtime, as_device(link.device, link.runtime))
         self._checks = agreement.is_asked_for()
         self._on_host = self.runtime.kind == "cpu"

@@ -78,7 +78,7 @@ class DeviceLink:
         target, host = source + nbytes, ctypes.create_string_buffer(part, nbytes * size)
         self.runtime.memcpy(source, ctypes.addressof(host), nbytes, "host_to_device")
         if not self._stream:
-            self._stream = self.runtime.stream_create_flags(non_blocking=True)
+            self._stream = _own_stream(self.runtime)
         self.runtime.all_gather(source, target, nbytes, "uint8", self.handles[0], self._stream)
         wait(self._stream)
         self.runtime.memcpy(ctypes.addressof(host), target, nbytes * size, "device_to_host")
@@ -142,6 +142,13 @@ class DeviceLink:
         """The device may be lost by now, and nobody can do anything about what it does not take back."""
         with suppress(errors.NbxrtError):
             release(handle)
+
+
+def _own_stream(runtime: Runtime) -> int:
+    """A stream that does not wait for the default one, where the backend has such."""
+    if runtime.supports("stream_create_flags"):
+        return runtime.stream_create_flags(non_blocking=True)
+    return runtime.stream_create()
 
 
 def _abort_of(runtime: Runtime) -> Callable[[int], Any]:

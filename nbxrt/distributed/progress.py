@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import mmap
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -71,6 +72,8 @@ class Progress:
 
 def _lives(process: int) -> bool:
     """Whether a process of this host runs; one that nobody has asked for its exit status has ended."""
+    if sys.platform == "win32":  # where signal 0 is no question
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

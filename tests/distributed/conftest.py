@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,11 @@ def environment() -> dict[str, str]:
 def ranks(simulate: Callable[..., Simulation], tmp_path: Path, environment: dict[str, str]) -> Callable[..., list[int]]:
     """Runs a scenario in so many processes of their own, each on a simulated device; how each ended."""
 
-    def run(scenario: str, size: int, **settings: Any) -> list[int]:
-        simulation = simulate("cuda", "12.9", devices=size)
-        meeting = tmp_path / "meeting"
-        meeting.mkdir(exist_ok=True)
-        shared = {**environment, **simulation.environment(), "SIZE": str(size), "MEET": str(meeting), **settings}
+    def run(scenario: str, size: int, vendor: str = "cuda", **settings: Any) -> list[int]:
+        simulation = simulate(vendor, devices=size)
+        meeting = tempfile.mkdtemp(dir=tmp_path)
+        shared = {**environment, **simulation.environment(), "SIZE": str(size), "MEET": meeting}
+        shared |= {"BACKEND": vendor, **settings}
         command = [sys.executable, "-W", "error", str(HERE / "scenarios.py"), scenario]
         processes = [
             subprocess.Popen(

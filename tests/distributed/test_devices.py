@@ -19,6 +19,13 @@ def test_four_ranks_receive_what_numpy_says(ranks: Callable[..., list[int]]) -> 
 
 
 @pytest.mark.tier("all")
+def test_another_vendors_library_does_the_same(ranks: Callable[..., list[int]]) -> None:
+    """RCCL, and HCCL: an identity of 4108 bytes by its address, other numbers and orders, no abort, no broadcast."""
+    assert ranks("every_collective", 2, "hip") == [0] * 2
+    assert ranks("all_but_broadcasts", 2, "ascend") == [0] * 2
+
+
+@pytest.mark.tier("all")
 def test_ranks_may_be_in_several_communicators(ranks: Callable[..., list[int]]) -> None:
     assert ranks("overlapping_groups", 4) == [0] * 4
 
