@@ -253,6 +253,15 @@ class Binder:
         library = self.library(payload[1])
         return library.function(payload[0], ctypes.c_int, [C_TYPES[each[2]] for each in payload[2]])[0]
 
+    def of_operation(self, error: errors.DeviceError, operation: str) -> errors.DeviceError:
+        """The error of a part of a policy, as one of the operation that the policy did."""
+        if error.operation.partition("_")[0] not in self.description["policies"]:
+            return error
+        error.message = error.message.replace(f"`{error.operation}` failed", f"`{operation}` failed", 1)
+        error.operation = operation
+        error.args = (error.message,)
+        return error
+
     def lacks_part(self, policy: str, name: str) -> errors.CapabilityError:
         """The error for a part of a policy that the file does not give."""
         return errors.CapabilityError(

@@ -8,6 +8,7 @@ and when a finalizer makes the same call in between (a slot shared by all calls 
 
 import ctypes
 
+from nbxrt import errors
 from nbxrt.binding import arguments as accept
 from nbxrt.binding.forms import ARGUMENTS, finished, returned
 from nbxrt.binding.parameters import signature
@@ -196,4 +197,9 @@ def policy_function(binder: "Binder", operation: str, action: "Callable[..., Any
     parameters = signature(source)
     source.globals["_action"] = action
     given = ", ".join(source.names[name] for name, _kind, _zero, _default in source.entry["takes"])
-    return compiled(source, [f"def {operation}({parameters}):", *prologue(source), f"return _action({given})"])
+    lines = [f"return _action({given})"]
+    if binder.description["policies"]:  # what its parts call may fail: the operation is what the caller knows
+        source.globals |= {"_DeviceError": errors.DeviceError, "_of_operation": binder.of_operation}
+        raising = f"    raise _of_operation(_error, {operation!r}) from _error.__cause__"
+        lines = ["try:", f"    {lines[0]}", "except _DeviceError as _error:", raising]
+    return compiled(source, [f"def {operation}({parameters}):", *prologue(source), *lines])

@@ -36,7 +36,7 @@ def said(**facts): print(json.dumps(facts))
 
 def environment(driver: str, folder: Path) -> dict[str, str]:
     """The variables under which a loader sees one driver, `both`, or `none`."""
-    icd = folder / "vendors"
+    icd = folder / f"vendors-{driver}"
     icd.mkdir(exist_ok=True)
     added = {"OCL_ICD_VENDORS": f"{icd}/", "POCL_CACHE_DIR": str(folder / "cache")}
     if driver in ("pocl", "both"):

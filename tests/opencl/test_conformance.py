@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opencl import spirv
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -61,3 +63,28 @@ def test_two_drivers_are_one_list_of_devices(run: Callable[..., Any]) -> None:
     assert sorted(found["models"]) == ["svm", "usm"]
     assert [copied for _name, copied in found["names"]] == [True, True]
     assert len({name for name, _copied in found["names"]}) == 2
+
+
+def test_kernels_of_spirv_run_where_the_driver_takes_them(run: Callable[..., Any]) -> None:
+    """PoCL of Debian is built without; its answer is an error, and no crash."""
+    program = f"""
+        from nbxrt import conformance
+        image = {spirv.module()!r}
+        rt = nbxrt.open("opencl")
+        report = conformance.run(rt, groups=["module"], module_image=conformance.ModuleImage(image))
+        said(wrong=[[row.check, row.detail] for row in report.wrong],
+             works=[row.check for row in report.rows if row.outcome.value == "works"])
+    """
+
+    found = run("intel", program)
+
+    assert found["wrong"] == []
+    assert {"a kernel adds two vectors", "a launch is ordered on its stream"} <= set(found["works"])
+    refused = run(
+        "pocl",
+        f"""
+        try: nbxrt.open("opencl").module_load({spirv.module()!r})
+        except nbxrt.DeviceError as error: said(operation=error.operation, symbol=error.symbol)
+        """,
+    )
+    assert refused == {"operation": "module_load", "symbol": "clCreateProgramWithIL"}

@@ -300,3 +300,14 @@ def test_every_address_of_the_table_lies_in_the_memory_that_it_was_minted_for(si
         assert table.look(address + nbytes) is None
         assert address >= FIRST_MINTED
     assert len(table) == len(memory) - len(gone)
+
+
+def test_a_part_that_fails_is_an_error_of_the_operation_that_was_called(shelf: Callable[..., Shelf]) -> None:
+    opened = shelf()
+    opened.runtime.stream_create()
+    opened.fail("shelfQueue")
+
+    with pytest.raises(nbxrt.DeviceError, match="`stream_create` failed") as caught:
+        opened.runtime.stream_create()
+
+    assert (caught.value.operation, caught.value.symbol) == ("stream_create", "shelfQueue")
