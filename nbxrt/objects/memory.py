@@ -108,6 +108,7 @@ class Memory:
         stranger = self.stream is not stream and (self.stream is None or self.stream.key != stream.key)
         if stranger and self.is_counted and self.address:
             account_of(self.device.runtime).record_use(self.address, stream.handle)
+            stream.keep_owner()
 
 
 def apart(nbytes: int, device: "Device") -> Memory:
@@ -132,6 +133,7 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Mem
     if kind == "device":
         address = device.on(account.malloc, nbytes, device.index, stream.handle)
         release = account.free
+        stream.keep_owner()
     elif kind == "pinned":
         address = device.on(account.malloc_host, nbytes)
         release = account.free_host

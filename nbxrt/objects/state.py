@@ -30,6 +30,8 @@ class State:
         self.peers: set[tuple[int, int]] = set()
         #: Graphs that are being captured now.
         self.captures: list[Graph] = []
+        #: Owners of other libraries' streams, by device and handle, that the account may have to name: those are kept.
+        self.owners: dict[tuple[int, int], Any] = {}
         #: Memory of other processes by handle: its address and how many buffers use it.
         self.opened: dict[bytes, list[int]] = {}  # guarded by `opening`
 

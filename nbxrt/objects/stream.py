@@ -45,7 +45,8 @@ class Stream:
     def from_handle(cls, handle: int, device: "Any" = None, *, owner: "Any" = None) -> "Stream":
         """A stream of another library, by the vendor's handle, an integer; 0 is the device's default stream.
 
-        It is never destroyed here; `owner` is kept as long as it is used.
+        It is never destroyed here; `owner` is kept as long as it is used, and with the runtime once memory of the
+        account was used on it. Without an owner it must outlive that memory, or `account.forget_stream` be called.
         Raises: ArgumentTypeError; as `Device`.
         """
         handle = integer("`Stream.from_handle`", "a handle, an integer", handle, "`Stream.wrap` takes objects")
@@ -194,6 +195,11 @@ class Stream:
         """Refuse to go on with a closed stream. Raises: ArgumentValueError."""
         if self.handle is None:
             raise errors.ArgumentValueError(f"the stream of {self.device} is closed", value=self)
+
+    def keep_owner(self) -> None:
+        """Keep another library's stream as long as the runtime: the account may name it when memory on it is freed."""
+        if self._owner is not None:
+            state_of(self.runtime).owners[self.key] = self._owner
 
     def call(self, function: "Callable[..., R]", *arguments: "Any") -> "R":
         """Call a function that is given the handle, on the stream's device."""
