@@ -280,9 +280,9 @@ def _interpret(chosen: "Runtime", made: Installed) -> None:
     triton = imported_triton()
     facts = versions.facts_of(triton.__version__)
     _keep_torch_out(facts, made)
-    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.interpreter import GridExecutor
 
-    from nbxrt.launch.interpreting import HostDriver, interpreted_run
+    from nbxrt.launch.interpreting import HostDriver, interpreted_call
 
     _activate(HostDriver(chosen), made)
-    _replace(InterpretedFunction, "run", interpreted_run(chosen, InterpretedFunction.run), made)
+    _replace(GridExecutor, "__call__", interpreted_call(chosen, GridExecutor.__call__), made)

@@ -73,19 +73,18 @@ class Pointer:
         return ()
 
 
-def interpreted_run(runtime: "Runtime", original: "Callable[..., Any]") -> "Callable[..., Any]":
-    """The `run` of interpreted kernels that takes arrays of the runtime."""
+def interpreted_call(runtime: "Runtime", original: "Callable[..., Any]") -> "Callable[..., Any]":
+    """The call of an interpreted kernel on its grid, with arrays of the runtime among the arguments."""
 
-    def run(kernel: "Any", *given: "Any", grid: "Any", warmup: bool, **named: "Any") -> "Any":
-        title = kernel.fn.__name__
-        extents = grid if callable(grid) else checking.extents(grid, title)
-        positional = [
-            _argument(runtime, title, name, value) for name, value in zip(kernel.arg_names, given, strict=False)
-        ]
+    def call(executor: "Any", *given: "Any", **named: "Any") -> "Any":
+        title, names = executor.fn.__name__, executor.arg_names
+        if not callable(executor.grid):
+            executor.grid = checking.extents(executor.grid, title)
+        positional = [_argument(runtime, title, name, value) for name, value in zip(names, given, strict=False)]
         by_name = {name: _argument(runtime, title, name, value) for name, value in named.items()}
-        return original(kernel, *positional, *given[len(positional) :], grid=extents, warmup=warmup, **by_name)
+        return original(executor, *positional, *given[len(positional) :], **by_name)
 
-    return run
+    return call
 
 
 def _argument(runtime: "Runtime", kernel: str, name: str, value: "Any") -> "Any":

@@ -31,6 +31,7 @@ def stub(tmp_path_factory):
     library = folder / "libcuda.so.1"
     source = Path(__file__).parent / "stub_cuda.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, source], check=True)
+    (folder / "libcuda.so").symlink_to(library)  # 3.5 links by this name
     os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
     loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     loaded.stub_launch.restype = ctypes.c_char_p
