@@ -159,27 +159,25 @@ class TestForeignStreams:
 
         assert live(simulation, "stream") == 1
 
-    def test_a_stream_whose_owner_nobody_else_holds_lives_as_long_as_memory_that_was_used_on_it(
-        self, simulation: Simulation
-    ) -> None:
+    def test_the_owner_of_a_stream_lives_on_once_memory_was_used_on_it(self, simulation: Simulation) -> None:
         runtime = nbxrt.current_device().runtime
+        gone: list[int] = []
 
         class Owner:
             def __init__(self) -> None:
                 self.handle = runtime.stream_create()
 
             def __del__(self) -> None:
-                runtime.stream_destroy(self.handle)
+                gone.append(self.handle)
 
         for owner in (Owner(), Owner()):
             stream = nbxrt.Stream.from_handle(owner.handle, owner=owner)
             buffer, other = nbxrt.Buffer(4), nbxrt.Buffer(4, stream=stream)
             buffer.fill(1, stream=stream)
+            buffer.close(), other.close()
         del owner, stream
-        buffer.close(), other.close()
-        nbxrt.memory.account().trim()
 
-        assert [call.symbol for call in simulation.log() if call.kind == "invalid_handle"] == []
+        assert gone == []
 
     def test_a_stream_by_the_protocol_is_used_wherever_a_stream_is_taken(self, cuda: Simulation) -> None:
         handle = nbxrt.current_device().runtime.stream_create()
