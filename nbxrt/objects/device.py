@@ -258,6 +258,12 @@ def as_device(device: "Any", runtime: "Runtime | None" = None) -> Device:
     """
     if device.__class__ is Device and runtime is None:
         return device
+    if device is None:  # on the way of every array: the device that is known to be current
+        runtime = runtime or runtime_in_force()
+        index: Any = getattr(runtime.current, "index", None)
+        known = state_of(runtime).devices.get(index)
+        if known is not None:
+            return known
     return Device(device, runtime=runtime)
 
 

@@ -289,6 +289,25 @@ class TestClosed:
             there.copy_from(here)
 
 
+def test_numpy_is_imported_only_where_it_is_asked_for(run: Any) -> None:
+    done = run(
+        """
+        import sys
+        import nbxrt
+        nbxrt.open()
+        made = nbxrt.zeros((2, 3))
+        made.copy_from(bytes(24))
+        assert nbxrt.asarray(bytearray(4)).shape == (4,)
+        assert made[:, 1:].contiguous().tobytes() == bytes(16)
+        assert nbxrt.from_dlpack(made).T.reshape(3, 2).tobytes() == bytes(24)
+        print("numpy" in sys.modules)
+        made.numpy()
+        """
+    )
+
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "False\n")
+
+
 def test_layouts_are_told_from_each_other() -> None:
     assert layout.is_contiguous((2, 1, 3), (12, 99, 4), 4)
     assert not layout.is_contiguous((2, 3), (16, 4), 4)
