@@ -191,7 +191,7 @@ def check_needs(subject: Subject) -> Iterator[Diagnostic]:
 
 def check_unused_roles(subject: Subject) -> Iterator[Diagnostic]:
     """A library that nothing calls is a leftover. Without `runtime` nothing opens; in `objc` `driver` carries all."""
-    if any(path[:1] in (("operations",), ("libraries",)) for path in subject.broken):
+    if any(path[:1] in (("operations",), ("libraries",), ("abi",)) for path in subject.broken):
         return
     roles = {subject.role_of(variant) for variant in subject.invocations()}
     roles |= {call["library"] for _path, call in _library_calls(subject) if "library" in call}

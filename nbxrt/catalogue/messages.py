@@ -60,7 +60,7 @@ def check_abi(subject: Subject) -> Iterator[Diagnostic]:
     """Only Objective-C has messages, and it has a runtime library that carries them."""
     if not subject.mapping("messages"):
         return
-    if subject.value("abi") != "objc":
+    if subject.value("abi") not in ("objc", None):
         hint = "say `abi: objc`, or drop the messages"
         yield subject.diagnostic(
             ("messages",), "unused-message", "a file of C functions sends no messages", at="key", hint=hint

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     else:
         from importlib.abc import Traversable
 
-__all__ = ["Document", "Place", "Reading", "Span", "read", "scan"]
+__all__ = ["Document", "Place", "Reading", "Span", "content_of", "read", "scan"]
 
 MAX_BYTES = 1 << 20
 
@@ -62,6 +62,16 @@ def scan(source: Path | Traversable | bytes, name: str) -> Reading:
     except Refused as refused:
         faults.append(refused.diagnostic)
     return Reading(document, tuple(sorted(faults)))
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file that is no larger than what is read. Raises: DescriptionError; a pipe is not waited for."""
+    try:
+        content = _content(path, str(path))
+        _decoded(content, str(path))
+    except Refused as refused:
+        raise DescriptionError([refused.diagnostic]) from None
+    return content
 
 
 def _content(source: Path | Traversable, name: str) -> bytes:

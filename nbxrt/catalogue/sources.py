@@ -180,7 +180,7 @@ def _at_name(source: Source, message: str, hint: str) -> Diagnostic:
 
 
 def _is_same_file(one: Path | Traversable, other: Path | Traversable) -> bool:
-    return isinstance(one, Path) and isinstance(other, Path) and one.resolve() == other.resolve()
+    return isinstance(one, Path) and isinstance(other, Path) and os.path.realpath(one) == os.path.realpath(other)
 
 
 def _is_our_checkout(folder: Path) -> bool:

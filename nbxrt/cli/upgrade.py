@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from nbxrt.cli import files
 from nbxrt.cli.console import Writer
 
 
@@ -17,9 +18,9 @@ def command(file: Path) -> None:
 
     Only those lines and the contract's number change; comments and layout stay as they are.
     """
-    from nbxrt.catalogue import contract, upgrading
+    from nbxrt.catalogue import contract, reading, upgrading
 
-    content = file.read_bytes()
+    content = reading.content_of(file)
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     try:
         text = content[len(mark) :].decode()
@@ -30,7 +31,10 @@ def command(file: Path) -> None:
     if upgrade.now == upgrade.before:
         writer.line(f"{file} is written for contract {upgrade.now} already")
         return
-    file.write_bytes(mark + upgrade.text.encode())
+    try:
+        files.replace(file, mark + upgrade.text.encode())
+    except OSError as error:
+        raise click.UsageError(f"{file} cannot be written, and is as it was: {error.strerror}") from error
     writer.line(f"{file}: contract {upgrade.before} to {upgrade.now}, {_counted(len(upgrade.added))} added as absent")
     for name in upgrade.added:
         writer.line(f"  {name}")

@@ -5,6 +5,7 @@ It is loaded in every run of pytest where nbxrt is installed, so it imports noth
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Make a collector of each file that the option names."""
     chosen = parent.config.getoption("--nbxrt-backends")
-    roots = [(parent.config.invocation_params.dir / path).resolve() for path in chosen]
-    if any(file_path.resolve() in checking.files(root) for root in roots):
+    roots = [Path(os.path.realpath(parent.config.invocation_params.dir / path)) for path in chosen]
+    if any(Path(os.path.realpath(file_path)) in checking.files(root) for root in roots):
         return BackendFile.from_parent(parent, path=file_path)
     return None
 

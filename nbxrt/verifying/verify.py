@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from nbxrt.verifying.comparing import agrees, differences, said
 from nbxrt.verifying.result import Result, Row, State
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nbxrt.catalogue.document import Document
@@ -98,7 +98,7 @@ def _versions_of_files(description: Mapping[str, Any], files: Iterable[Path]) ->
     """The major version of each role that a file's name tells."""
     found = {}
     for file in files:
-        names = {file.name, file.resolve().name}
+        names = {file.name, os.path.basename(os.path.realpath(file))}
         for role, data in description["libraries"].items():
             for major, on in data.get("names", ()):
                 if major is not None and any(_is_of(name, each) for name in names for each in on.values()):
