@@ -6,7 +6,7 @@ from _weakref import ref  # `weakref` is slow to import
 from nbxrt import errors
 from nbxrt.locks import RLock
 from nbxrt.memory.classwide import classwide
-from nbxrt.memory.entries import Direct, Entry
+from nbxrt.memory.entries import Direct, Entry, this_thread
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
 from nbxrt.memory.policies import DirectPolicy, Policy, check_name, make_policy
@@ -25,6 +25,7 @@ VARIABLE = "NBXRT_ALLOCATOR"
 LARGEST = 1 << 60
 
 _making = RLock()
+_NOTHING: "dict[Any, Any]" = {}
 
 
 def account_of(runtime: "Runtime") -> "DeviceAllocator":
@@ -471,12 +472,13 @@ class DeviceAllocator:
             raise
         if not size:
             return None
-        bins = policy.bins(key)
-        if key.__class__ is int:
-            self._show(policy.home.device, key, bins)
+        known = self.table.get(policy.home.device, _NOTHING).get(key, _NOTHING).get(size)
+        if known is not None:
+            return known
+        self._show(policy.home.device, key, policy.bins(key))
         return policy.entry(size, key)
 
-    def _show(self, device: int, stream: int, bins: "dict[int, Any]") -> None:
+    def _show(self, device: int, stream: "Any", bins: "dict[int, Any]") -> None:
         """Let the hot path find the bins of a stream."""
         with self._lock:
             streams = self.table.setdefault(device, {})
@@ -573,9 +575,7 @@ class DeviceAllocator:
         if stream == self._default_stream:
             return 0
         if stream == self._thread_stream:
-            from _thread import get_ident
-
-            return stream, get_ident()
+            return stream, this_thread()
         return stream
 
     def _ordinal(self, device: "Any") -> int:

@@ -1,9 +1,9 @@
 """Memory that work on another stream still uses: it comes back when that work's events have finished."""
 
 from _collections import deque  # type: ignore[import-not-found]  # `collections` is slow to import
-from _thread import get_ident
 
 from nbxrt import errors
+from nbxrt.memory.entries import this_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Deferred:
         if not streams:  # those that used it were destroyed, and their work was waited for
             taker.settle(address)
             return
-        if any(stream.__class__ is tuple and stream[1] != get_ident() for stream in streams):
+        if any(stream.__class__ is tuple and stream[1] != this_thread() for stream in streams):
             self._wait_for_all(address, (), taker)  # another thread's own stream cannot be named here
             return
         try:

@@ -4,7 +4,9 @@ Every entry has `nbytes`, `stream`, `tally` and `clean`, and `append(address)`, 
 pool is the entry of all its blocks; the entries here stand for one block each.
 """
 
-from _thread import get_ident
+from itertools import count
+
+from nbxrt.locks import local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +16,19 @@ if TYPE_CHECKING:
     from nbxrt.memory.policies import DirectPolicy, OrderedPolicy
     from nbxrt.memory.pool import Bin
     from nbxrt.memory.tally import Tally
+
+
+_numbers = count(1)
+_mine = local()
+
+
+def this_thread() -> int:
+    """A number of the calling thread that no other ever has: the system gives its own numbers out again."""
+    try:
+        number: int = _mine.number
+    except AttributeError:
+        number = _mine.number = next(_numbers)
+    return number
 
 
 class Entry:
@@ -124,4 +139,4 @@ def handle_of(stream: "Any") -> "int | None":
     if stream.__class__ is not tuple:
         handle: int = stream
         return handle
-    return stream[0] if stream[1] == get_ident() else None
+    return stream[0] if stream[1] == this_thread() else None
