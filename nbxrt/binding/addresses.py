@@ -102,8 +102,10 @@ class Addresses:
             return sum(block.nbytes for block in self._blocks.values() if block.state is state)
 
     def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
+        """Make the lock anew, in a process that was forked; the memory is the parent's."""
         self._lock = locks.Lock()
+        self._blocks.clear()
+        self._starts.clear()
 
 
 class Boxes:

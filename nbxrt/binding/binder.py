@@ -26,6 +26,13 @@ class Current(locks.local):
     streams: "Any" = None
 
 
+#: What there is to say of a process that was forked too late.
+_FORKED = (
+    ["this process was forked after the driver was initialised, which drivers do not survive"],
+    "start it with `spawn`: `multiprocessing.set_start_method('spawn')`",
+)
+
+
 class Binder:
     """Binds the operations of one description. Its lock guards the libraries, which are opened at their first use."""
 
@@ -69,6 +76,8 @@ class Binder:
         for kept in self._kept.values():
             kept.renew_lock()
         for policy in self._policies.values():
+            if hasattr(policy, "renew_lock"):
+                policy.renew_lock()
             for part in vars(policy).values():
                 if hasattr(part, "renew_lock"):
                     part.renew_lock()
@@ -610,13 +619,17 @@ class Binder:
     def _means_no_device(self, kind: str) -> bool:
         return kind == "no_device" or bool(self.contract["errors"].get(kind, (None,))[0] == "no_device")
 
+    def of_a_fork(self) -> errors.DeviceError:
+        """The error for a device that the parent of this process has used."""
+        (note,), hint = _FORKED
+        return errors.DeviceError(
+            f"{self.description['title']}: {note}", hint=hint, kind="not_initialized", backend=self.description["name"]
+        )
+
     def _explain(self, kind: str, no_device: bool) -> "tuple[list[str], str]":
         """What this process knows that the status does not say."""
         if kind == "not_initialized" and self._first_use_in not in (0, os.getpid()):
-            return (
-                ["this process was forked after the driver was initialised, which drivers do not survive"],
-                "start it with `spawn`: `multiprocessing.set_start_method('spawn')`",
-            )
+            return _FORKED
         if not no_device:
             return [], ""
         from nbxrt import presence  # only when there is no device already

@@ -106,6 +106,12 @@ class Queues:
 
     # for other policies and for steps
 
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked; the streams are the parent's."""
+        self.guard = locks.RLock()
+        self.records.clear()
+        self._defaults.clear()
+
     def find(self, stream: int) -> Stream:
         """The record of a stream; 0 is the current device's default one. Raises: ArgumentValueError."""
         if not stream:

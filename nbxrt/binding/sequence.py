@@ -382,9 +382,9 @@ def _each(script: Script, members: str, owner: str, member: str, steps: "tuple[S
     queues = script.source.binder.policy("queues")
     listed = script.share(members, queues.of)
     variable = script.bind(member)
-    guard = script.share("guard", queues.guard)
+    kept = script.share("queues", queues)
     loop = [f"for {variable} in {listed}({script.owner(owner)}):", *_deeper(script.inner(steps))]
-    return [f"with {guard}:", *_deeper(loop)]  # no member ends meanwhile
+    return [f"with {kept}.guard:", *_deeper(loop)]  # no member ends meanwhile
 
 
 def _boxed(script: Script, targets: "tuple[str, ...]") -> str:

@@ -57,6 +57,7 @@ class Devices:
         self.listed: list[State] = []
         self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
         self._made: list[tuple[str, State]] = []
+        self._forked = False
         #: The calling thread's current device: `state`.
         self.here: Any = locks.local()
         #: What the listing failed with where there is no device; None where it gave an empty list.
@@ -65,8 +66,13 @@ class Devices:
     # listing
 
     def all(self) -> "list[State]":
-        """Every device, GPUs first. A list without devices is made anew each time."""
+        """Every device, GPUs first. A list without devices is made anew each time.
+
+        Raises: DeviceError in a process that was forked after the devices were used.
+        """
         if not self.listed:
+            if self._forked:
+                raise self._binder.of_a_fork()
             with self._lock:
                 if not self.listed:
                     self.listed += self._list()
@@ -282,8 +288,13 @@ class Devices:
         return function
 
     def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
+        """Make the lock anew, in a process that was forked; devices that the parent has used are not used here."""
         self._lock = locks.RLock()
+        if self.listed:
+            self._forked = True
+            self.listed.clear()
+            self._made = []
+            vars(self.here).clear()
 
 
 # calls that list and probe: not hot, so they are interpreted

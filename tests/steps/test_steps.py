@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -199,3 +200,28 @@ def test_threads_do_not_see_each_others_results(shelf: Callable[..., Shelf], thr
         thread.join()
 
     assert faults == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_child_that_was_forked_is_told_so_and_touches_nothing_of_its_parent(shelf: Callable[..., Shelf]) -> None:
+    opened = shelf()
+    runtime: Any = opened.runtime
+    address, stream = runtime.malloc(64), runtime.stream_create()
+    calls = opened["calls"]
+
+    child = os.fork()
+    if not child:
+        told = []
+        for call in (
+            lambda: runtime.malloc(64), runtime.device_count, runtime.sync,
+            lambda: runtime.memset_async(address, 1, 64, stream), lambda: runtime.free(address),
+        ):  # fmt: skip
+            try:
+                call()
+            except nbxrt.NbxrtError as error:
+                told.append("forked after" in str(error) or isinstance(error, nbxrt.ArgumentValueError))
+        os._exit(0 if told == [True] * 5 and opened["calls"] == calls else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert runtime.malloc(64)
