@@ -1,7 +1,6 @@
 """Capsules of DLPack that other libraries made, as arrays: whose memory it is, and how it is given back."""
 
 import ctypes
-import struct
 import sys
 
 from nbxrt import descriptions, errors
@@ -13,7 +12,6 @@ from nbxrt.objects.dlpack import (
     HOST,
     LEGACY,
     READ_ONLY,
-    TENSOR,
     VERSION,
     VERSIONED,
     Deleter,
@@ -37,10 +35,6 @@ if TYPE_CHECKING:
 
 #: More dimensions than any library has: a structure that says more is damaged.
 _DIMENSIONS = 64
-
-_read_tensor = struct.Struct(f"@{TENSOR}").unpack_from
-_read_pointer = struct.Struct("@P").unpack_from
-_read_head = struct.Struct("@IIPPQ").unpack_from
 
 _pointer_of = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
 _name_of = function("PyCapsule_GetName", ctypes.c_char_p, ctypes.py_object)
@@ -116,9 +110,20 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
     """
     form = FORMS.get(_name_of(capsule)) or _no_form(capsule)
     address: int = _pointer_of(capsule, form.name)
-    head = form.bytes.from_address(address)
-    flags = _flags(head) if form is VERSIONED else 0
-    data, code, index, ndim, kind_code, bits, lanes, shape_at, strides_at, offset = _read_tensor(head, form.tensor_at)
+    packed = form.bytes.from_address(address)
+    if form is VERSIONED:
+        (
+            major, minor, _context, deleter, flags,
+            data, code, index, ndim, kind_code, bits, lanes, shape_at, strides_at, offset,
+        ) = form.unpack(packed)  # fmt: skip
+        if major != VERSION[0]:
+            known = ".".join(map(str, VERSION))
+            raise errors.ExchangeError(f"the capsule is of DLPack {major}.{minor}, and this nbxrt knows {known}")
+    else:
+        flags = 0
+        (
+            data, code, index, ndim, kind_code, bits, lanes, shape_at, strides_at, offset, _context, deleter,
+        ) = form.unpack(packed)  # fmt: skip
     if not 0 <= ndim <= _DIMENSIONS:
         raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
     kind = by_dlpack(kind_code, bits, lanes)
@@ -132,7 +137,7 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
     first, last = layout.span_of(shape, strides, itemsize)
     ptr = (data or 0) + offset if last > first else 0
     ordered = as_stream(stream, device)
-    owner = _Imported(address, _read_pointer(head, form.deleter_at)[0])
+    owner = _Imported(address, deleter)
     _set_name(capsule, form.used)
     memory = Memory(
         device, ptr + first, last - first,
@@ -145,14 +150,6 @@ def _no_form(capsule: "Any") -> Form:
     if (_name_of(capsule) or b"").startswith(b"used_dltensor"):
         raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
     raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")
-
-
-def _flags(head: "Any") -> int:
-    major, minor, _context, _function, flags = _read_head(head)
-    if major != VERSION[0]:
-        known = ".".join(map(str, VERSION))
-        raise errors.ExchangeError(f"the capsule is of DLPack {major}.{minor}, and this nbxrt knows {known}")
-    return int(flags)
 
 
 def _extents(address: int, ndim: int) -> "list[int]":

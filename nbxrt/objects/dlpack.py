@@ -37,10 +37,10 @@ _free_address = address_of_function("PyMem_RawFree")
 class Form:
     """One of the two structures: what its capsules are called, where its parts are, and room for more of them."""
 
-    def __init__(self, name: bytes, head: str, tail: str, tensor_at: int, deleter_at: int) -> None:
-        self.tensor_at, self.deleter_at = tensor_at, deleter_at
+    def __init__(self, name: bytes, head: str, tail: str, deleter_at: int) -> None:
+        self.deleter_at = deleter_at
         packed = struct.Struct(f"@{head}{TENSOR}{tail}")
-        self.pack, self.nbytes = packed.pack, packed.size
+        self.pack, self.unpack, self.nbytes = packed.pack, packed.unpack_from, packed.size
         self.bytes = ctypes.c_char * packed.size
         self._names = ctypes.create_string_buffer(name), ctypes.create_string_buffer(b"used_" + name)
         self.name, self.used = (ctypes.c_void_p(ctypes.addressof(each)) for each in self._names)
@@ -54,8 +54,8 @@ class Form:
         return memoryview(self.bytes.from_address(address)).cast("B"), address, ctypes.c_void_p(address)
 
 
-LEGACY = Form(b"dltensor", "", "PP", 0, 56)
-VERSIONED = Form(b"dltensor_versioned", "IIPPQ", "", 32, 16)
+LEGACY = Form(b"dltensor", "", "PP", 56)
+VERSIONED = Form(b"dltensor_versioned", "IIPPQ", "", 16)
 FORMS = {b"dltensor": LEGACY, b"dltensor_versioned": VERSIONED}
 
 #: Structures that a consumer or a capsule holds, by address: block, form, and what keeps the memory.
