@@ -45,7 +45,8 @@ def check_beside(subject: Subject) -> Iterator[Diagnostic]:
     libraries = subject.section("libraries")
     for role, library in libraries.items():
         other = library.get("beside")
-        if other is not None and (other == role or "same_as" in libraries.get(other, {"same_as": ""})):
+        is_known = ("libraries", other) not in subject.broken  # or what it is cannot be told
+        if other is not None and is_known and (other == role or "same_as" in libraries.get(other, {"same_as": ""})):
             message = f"the library `{role}` belongs with `{other}`, which is no other library of the file"
             yield subject.diagnostic(("libraries", role, "beside"), "unknown-role", message)
         for index, step in enumerate(library.get("search", ())):

@@ -131,6 +131,16 @@ def test_the_version_of_a_library_is_told_with_its_path(toy: Toy) -> None:
 
 
 @on_linux
+def test_a_named_folder_without_the_library_is_a_finding(bare: CommandLine, tmp_path: Path) -> None:
+    ended = bare("doctor", NBXRT_HIP_RUNTIME=str(tmp_path))
+
+    assert ended.code == 1
+    assert _advice(ended)[0].startswith(
+        f"Settle the environment: NBXRT_HIP_RUNTIME={tmp_path} has none of libamdhip64.so.7,"
+    )
+
+
+@on_linux
 @pytest.mark.needs("cc")
 def test_a_card_without_its_library_is_a_finding_with_the_files_hint(toy: Toy) -> None:
     run = toy.add(library=False)

@@ -86,6 +86,15 @@ def _missing_paths(known: Descriptions, machine: Machine, _found: Mapping[str, A
                 yield f"{variable} names {path.strip()}, which is not there"
 
 
+def _without_library(_known: Descriptions, machine: Machine, found: Mapping[str, Any]) -> Iterator[str]:
+    """Places that were named for a library, that are there, and that do not have it."""
+    for backend in found["backends"]:
+        for candidate in backend["candidates"]:
+            value = machine.variable(candidate["step"]) if candidate["step"].startswith("NBXRT_") else ""
+            if candidate["verdict"] == "missing" and os.path.lexists(value):
+                yield f"{candidate['step']}={value} {candidate['reason']}"
+
+
 def _working_folder(_known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
     value = machine.environ.get("LD_LIBRARY_PATH", "")
     if value and "" in value.split(":"):
@@ -108,6 +117,7 @@ _CHECKS: tuple[Callable[[Descriptions, Machine, Mapping[str, Any]], Iterator[str
     _forced,
     _two_roots,
     _missing_paths,
+    _without_library,
     _working_folder,
     _triton,
 )
