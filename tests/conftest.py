@@ -103,6 +103,11 @@ def _level_zero() -> str:
     return "" if there else "scripts/setup-system.sh has not installed `libze-dev`"
 
 
+def _headers() -> str:
+    there = [WHEELS / name / "installed" for name in ("triton", "nvml", "nccl", "torch-npu", "hip-5")]
+    return _wheels() or ("" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh could not fetch all of them")
+
+
 #: What a test may need, and what says why it is not here (an empty text: it is).
 TOOLS: dict[str, Callable[[], str]] = {
     "apple-wheels": _apple_wheels,
@@ -113,6 +118,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "gobjc": objective_c.missing,
     "mpi": _engine("mpi", "mpirun"),
     "level-zero": _level_zero,
+    "headers": _headers,
     "node": _program("node"),
     "npm": _program("npm"),
     "numpy": _module("numpy"),

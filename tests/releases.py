@@ -1,0 +1,75 @@
+"""The vendors' headers and libraries that scripts/setup-wheels.sh fetches, and what each is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from nbxrt import verifying
+
+if TYPE_CHECKING:
+    from nbxrt.verifying import Result
+
+
+class Release(NamedTuple):
+    """One release of a vendor's interface: its files below the folder of the wheels."""
+
+    backend: str
+    version: str
+    headers: tuple[str, ...]
+    include: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend} {self.version}"
+
+    def verified(self, wheels: Path, file: Path | str | None = None) -> Result:
+        """The backend's file, or another one, beside this release."""
+        return verifying.verify(
+            file or self.backend,
+            headers=[wheels / each for each in self.headers],
+            include=[wheels / each for each in self.include],
+            libraries=[wheels / each for each in self.libraries],
+            version=self.version if self.backend != "ascend" else None,
+        )
+
+
+TRITON = "triton/triton/backends"
+NVML = "nvml/nvidia/nvml_dev/include/nvml.h"
+NPU = "torch-npu/torch_npu/include"
+
+RELEASES = (
+    Release(
+        "cuda", "11.8",
+        ("cuda-11/nvidia/cuda_runtime/include/cuda_runtime_api.h", "cuda-11/nvidia/cuda_runtime/include/cuda.h", NVML,
+         "nccl/nvidia/nccl/include/nccl.h"),
+        (f"{TRITON}/nvidia/include",),  # which has what belongs to the compiler's own wheel
+        ("cuda-11/nvidia/cuda_runtime/lib/libcudart.so.11.0",),
+    ),
+    Release(
+        "cuda", "12.9",
+        ("cuda-12/nvidia/cuda_runtime/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML),
+        (f"{TRITON}/nvidia/include",),
+        ("cuda-12/nvidia/cuda_runtime/lib/libcudart.so.12",),
+    ),
+    Release(
+        "cuda", "13.5",
+        ("cuda-13/nvidia/cu13/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML),
+        (f"{TRITON}/nvidia/include",),
+        ("cuda-13/nvidia/cu13/lib/libcudart.so.13",),
+    ),
+    Release(
+        "hip", "5.2",
+        ("hip-5/usr/include/hip/hip_runtime_api.h",),
+        ("hip-5/usr/include",),
+        ("hip-5/usr/lib/x86_64-linux-gnu/libamdhip64.so.5",),
+    ),
+    Release("hip", "7.1", (f"{TRITON}/amd/include/hip/hip_runtime_api.h",), (f"{TRITON}/amd/include",)),
+    Release(
+        "ascend", "ACL 1.17",
+        (f"{NPU}/acl/acl_rt.h", f"{NPU}/acl/acl.h", f"{NPU}/acl/error_codes/rt_error_codes.h",
+         f"{NPU}/third_party/hccl/inc/hccl/hccl.h"),
+        (NPU, f"{NPU}/third_party/hccl/inc"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,124 @@
+"""The shipped files beside the vendors' own headers and libraries, and the check itself, which can fail."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nbxrt.catalogue.sources import data_folder
+from nbxrt.verifying import State
+from releases import RELEASES, Release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.tier("all"),
+    pytest.mark.needs("cxx"),
+    pytest.mark.needs("headers"),
+    pytest.mark.needs("pyelftools"),
+    pytest.mark.skipif(sys.platform != "linux", reason="headers and libraries for Linux"),
+]
+
+NAMES = [release.name for release in RELEASES]
+CUDA, HIP, ASCEND = RELEASES[1], RELEASES[4], RELEASES[5]
+
+#: A change of a file that makes it wrong, and where that is seen.
+MUTATIONS = {
+    "cuda, an argument more": (
+        CUDA,
+        "  malloc: cudaMalloc",
+        "  malloc: {call: cudaMalloc, args: [{out: address}, nbytes, {uint: 0}]}",
+        "operations.malloc",
+    ),
+    "cuda, a width": (CUDA, "allocation: uint64}", "allocation: uint}", "operations.mem_release"),
+    "cuda, a number": (
+        CUDA,
+        "device_to_host: 2, device_to_device: 3",
+        "device_to_host: 3, device_to_device: 2",
+        "enums.memcpy_kind",
+    ),
+    "cuda, a code": (CUDA, "out_of_memory: 2\n", "out_of_memory: 6\n", "libraries.runtime.status"),
+    "cuda, a place": (CUDA, "location_id: [12, int]", "location_id: [16, int]", "structs.CUmemAllocationProp"),
+    "cuda, a symbol": (CUDA, "  sync: cudaDeviceSynchronize", "  sync: cudaDeviceSynchronise", "operations.sync"),
+    "hip, an argument less": (
+        HIP,
+        "args: [{out: address}, nbytes, {uint: 0}]}     # the flags default",
+        "args: [{out: address}, nbytes]}     # the flags default",
+        "operations.malloc_host",
+    ),
+    "hip, a number": (HIP, "warp_size: 87", "warp_size: 86", "enums.device_attribute"),
+    "hip, a place": (
+        HIP,
+        "hostPointer: [16, pointer]}",
+        "hostPointer: [24, pointer]}",
+        "structs.hipPointerAttribute_t",
+    ),
+    "ascend, an order": (
+        ASCEND,
+        "args: [address, {out: device_address}, {uint: 0}]",
+        "args: [{out: device_address}, {uint: 0}, address]",
+        "operations.host_get_device_pointer",
+    ),
+    "ascend, a width": (
+        ASCEND,
+        "{out: value, type: int64}",
+        "{out: value, type: int}",
+        "operations.device_attribute",
+    ),
+    "ascend, a code": (ASCEND, "no_device: 207004", "no_device: 207005", "libraries.runtime.status"),
+    "ascend, a place": (
+        ASCEND,
+        "location_id: [4, uint], location_type: [8, int]",
+        "location_id: [8, uint], location_type: [4, int]",
+        "structs.aclrtMemAccessDesc",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=NAMES)
+def test_everything_that_a_file_states_agrees(wheels: Path, release: Release) -> None:
+    result = release.verified(wheels)
+
+    assert {row.subject: row.faults for row in result.faults} == {}
+    assert result.ok
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=NAMES)
+def test_every_operation_of_a_role_whose_header_is_given_is_verified(wheels: Path, release: Release) -> None:
+    result = release.verified(wheels)
+
+    unverified = [row for row in result.rows if row.state is State.UNVERIFIED and row.subject.startswith("operations.")]
+    assert {note for row in unverified for note in row.notes} <= {
+        "no header of `collectives` was given",
+        "no header of `management` was given",
+    }
+
+
+@pytest.mark.parametrize(("release", "old", "new", "subject"), MUTATIONS.values(), ids=MUTATIONS)
+def test_a_file_with_one_mistake_is_found_out(
+    wheels: Path, tmp_path: Path, release: Release, old: str, new: str, subject: str
+) -> None:
+    text = (data_folder("backends") / f"{release.backend}.yaml").read_text("utf-8")
+    assert old in text
+    file = tmp_path / "mistaken.yaml"
+    mistaken = re.sub(rf"(?m)^name: {release.backend}$", "name: mistaken", text.replace(old, new, 1))
+    file.write_text(mistaken, "utf-8")
+
+    result = release.verified(wheels, file)
+
+    assert subject in {row.subject for row in result.faults}
+    assert not result.ok
+
+
+@pytest.mark.checkout
+def test_the_page_of_vendors_is_current(root: Path) -> None:
+    command = [sys.executable, str(root / "scripts" / "vendors_table.py"), "--check"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "vendors.md: current\n")
