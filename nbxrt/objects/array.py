@@ -6,6 +6,7 @@ from nbxrt.objects.copying import Side
 from nbxrt.objects.dtypes import DType, dtype
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import Memory, allocated
+from nbxrt.objects.state import refuse_copying
 from nbxrt.objects.stream import as_stream, current_stream_of
 
 TYPE_CHECKING = False
@@ -124,6 +125,9 @@ class DeviceArray:
         extra += "" if self.kind == "device" else f", kind={self.kind}"
         extra += "" if self.memory.is_open else ", closed"
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device}{extra})"
+
+    def __reduce__(self) -> "Any":
+        raise refuse_copying(self, "`array.numpy()` is a copy that can be pickled")
 
     # views
 

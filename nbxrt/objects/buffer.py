@@ -6,7 +6,7 @@ from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import KINDS, Memory, allocated, apart
-from nbxrt.objects.state import integer, wrong_type
+from nbxrt.objects.state import integer, refuse_copying, wrong_type
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
@@ -96,6 +96,9 @@ class Buffer:
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed else ""
         return f"<nbxrt.Buffer of {self.nbytes} bytes, {self.kind} memory of {self.device}{state}>"
+
+    def __reduce__(self) -> "Any":
+        raise refuse_copying(self, "`buffer.ipc_handle()` is for other processes, `buffer.tobytes()` for the bytes")
 
     def data_ptr(self) -> int:
         """Its address. Raises: ArgumentValueError when it is closed."""

@@ -5,7 +5,7 @@ import sys
 from nbxrt import errors
 from nbxrt.objects.device import Device, as_device
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import state_of, wrong_type
+from nbxrt.objects.state import refuse_copying, state_of, wrong_type
 from nbxrt.objects.stream import Stream, as_stream
 
 TYPE_CHECKING = False
@@ -57,6 +57,9 @@ class Event:
     def __repr__(self) -> str:
         state = "closed" if self.handle is None else "recorded" if self.is_recorded else "never recorded"
         return f"<nbxrt.Event of {self.device}, {state}>"
+
+    def __reduce__(self) -> "Any":
+        raise refuse_copying(self, "`event.ipc_handle()` is for other processes")
 
     def record(self, stream: "Any" = None) -> None:
         """It stands for the work that is in the stream now, the thread's current one when left out.

@@ -4,7 +4,7 @@ import sys
 
 from nbxrt import errors
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import refuse_stranger, state_of, wrong_type
+from nbxrt.objects.state import refuse_copying, refuse_stranger, state_of, wrong_type
 from nbxrt.objects.stream import Stream, as_stream
 
 TYPE_CHECKING = False
@@ -41,6 +41,9 @@ class Graph:
     def __repr__(self) -> str:
         state = "executable" if self._executable else "captured" if self._graph else "empty"
         return f"<nbxrt.Graph of {self.device}, {state}>"
+
+    def __reduce__(self) -> "Any":
+        raise refuse_copying(self, "each process captures its own")
 
     @property
     def handle(self) -> int:

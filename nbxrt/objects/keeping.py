@@ -26,6 +26,7 @@ class Keeper:
         self._lock = locks.RLock()  # a finalizer may run inside the lock and come here again
         self._queues: dict[tuple[int, int], list[tuple[int, Any]]] = {}
         self._spare: dict[int, list[int]] = {}
+        self._apart = 0
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; what the parent's streams use is left to the parent."""
@@ -64,6 +65,16 @@ class Keeper:
             queue = self._queues.pop(stream.key, [])
             self._spare.setdefault(stream.key[0], []).extend(event for event, _owner in queue)
         del queue
+
+    def closed(self, stream: "Stream") -> None:
+        """A stream is destroyed, and its handle may be given to another one: what its work uses is kept apart."""
+        if stream.key not in self._queues:
+            return
+        with self._lock:
+            queue = self._queues.pop(stream.key, None)
+            if queue:
+                self._apart += 1
+                self._queues[stream.key[0], -self._apart] = queue
 
     def __len__(self) -> int:
         """How many owners are kept."""

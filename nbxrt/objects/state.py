@@ -88,3 +88,8 @@ def integer(function: str, wanted: str, given: "Any", hint: str = "") -> int:
     except (AttributeError, TypeError):
         pass
     raise wrong_type(function, wanted, given, hint)
+
+
+def refuse_copying(value: "Any", hint: str) -> TypeError:
+    """The error for an object that would be pickled, or copied as if it were plain data."""
+    return wrong_type("`pickle`", "plain data", value, hint)

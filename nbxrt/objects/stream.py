@@ -5,7 +5,7 @@ import sys
 from nbxrt import errors
 from nbxrt.objects.device import Device, as_device, current_index
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import integer, refuse_stranger, runtime_in_force, state_of, wrong_type
+from nbxrt.objects.state import integer, refuse_copying, refuse_stranger, runtime_in_force, state_of, wrong_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ class Stream:
             f"<nbxrt.Stream {self.handle:#x} of {self.device}>" if self.handle else f"<default stream of {self.device}>"
         )
 
+    def __reduce__(self) -> "Any":
+        raise refuse_copying(self, "each process and each owner makes its own")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and self.runtime is other.runtime and self.key == other.key
 
@@ -158,6 +161,7 @@ class Stream:
         handle, self.handle = self.handle, None  # type: ignore[assignment]
         process, self._process, self._owner = self._process, 0, None
         if process and handle is not None:
+            state_of(self.runtime).keeper.closed(self)
             on(self.runtime.stream_destroy, handle)
 
     def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:

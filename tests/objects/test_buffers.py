@@ -103,6 +103,19 @@ class TestCopies:
 
         assert bytes(target) == b"data"
 
+    def test_a_stream_that_is_closed_still_keeps_what_its_work_uses(self, simulation: Simulation) -> None:
+        stream, target = nbxrt.Stream(), nbxrt.Buffer(4)
+        handle = stream.handle
+        target.copy_from(bytearray(b"AAAA"), stream=stream)
+        keeper = state_of(stream.runtime).keeper
+
+        stream.close()
+        keeper.waited_for(nbxrt.Stream.from_handle(handle))  # as if a new stream had got the same handle
+        kept = len(keeper)
+        nbxrt.Device(0).sync()
+
+        assert (kept, len(keeper), target.tobytes()) == (1, 0, b"AAAA")
+
     def test_what_is_kept_does_not_grow_for_ever(self, simulation: Simulation) -> None:
         stream, target = nbxrt.Stream(), nbxrt.Buffer(16)
         event = nbxrt.Event()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import re
 import sys
 import threading
@@ -243,6 +245,13 @@ class TestThreads:
             list(pool.map(lambda _n: shared.pop(), range(16)))
 
         assert len(dlpack._held) == before
+
+
+@pytest.mark.parametrize("make", [nbxrt.Stream, nbxrt.Event, lambda: nbxrt.Buffer(8), lambda: nbxrt.empty(3)])
+def test_what_a_process_owns_is_not_copied_as_if_it_were_data(host: Runtime, make: Callable[[], Any]) -> None:
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(nbxrt.ArgumentTypeError, match="`pickle` takes plain data"):
+            copied(make())
 
 
 class TestForks:
