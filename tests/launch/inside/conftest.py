@@ -24,19 +24,42 @@ from nbxrt.simulation import build  # noqa: E402
 SETTINGS = {"cuda": {"compute_capability_major": 9, "compute_capability_minor": 0}, "hip": {"warp_size": 64}}
 
 
-@pytest.fixture(scope="session")
-def stub(tmp_path_factory):
-    """A driver that remembers launches, for Triton's own launcher and for counting."""
-    folder = tmp_path_factory.mktemp("driver")
-    library = folder / "libcuda.so.1"
-    source = Path(__file__).parent / "stub_cuda.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, source], check=True)
-    (folder / "libcuda.so").symlink_to(library)  # 3.5 links by this name
-    os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
+def _stub(folder, source, *names):
+    """A driver that remembers launches, under its file names."""
+    library = folder / names[0]
+    command = [
+        "cc",
+        "-shared",
+        "-fPIC",
+        "-Wl,-Bsymbolic",
+        f"-Wl,-soname,{names[0]}",
+        "-o",
+        library,
+        Path(__file__).parent / source,
+    ]
+    subprocess.run([*command, "-ldl"], check=True)
+    for name in names[1:]:
+        (folder / name).symlink_to(library)
     loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     loaded.stub_launch.restype = ctypes.c_char_p
     loaded.stub_launches.restype = loaded.stub_torn.restype = ctypes.c_long
     return loaded
+
+
+@pytest.fixture(scope="session")
+def stub(tmp_path_factory):
+    """For Triton's own launcher of NVIDIA's kernels, and for counting."""
+    folder = tmp_path_factory.mktemp("cuda")
+    os.environ["TRITON_LIBCUDA_PATH"] = str(folder)
+    return _stub(folder, "stub_cuda.c", "libcuda.so.1", "libcuda.so")  # 3.5 links by the second name
+
+
+@pytest.fixture(scope="session")
+def hip_stub(tmp_path_factory):
+    """For Triton's own launcher of AMD's kernels."""
+    folder = tmp_path_factory.mktemp("hip")
+    os.environ["TRITON_LIBHIP_PATH"] = str(folder / "libamdhip64.so")
+    return _stub(folder, "stub_hip.c", "libamdhip64.so")
 
 
 @pytest.fixture
