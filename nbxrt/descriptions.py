@@ -250,11 +250,25 @@ def _from_file(path: str) -> "Description":
 def _packages_files() -> "tuple[dict[str, Description], dict[str, errors.DescriptionError]]":
     """Descriptions that only installed packages offer, and errors of unusable ones, by name."""
     global _offered  # noqa: PLW0603  # replaced whole
+    if _offered is None and not _packages_offer():
+        _offered = {}, {}
     if _offered is None:
         from nbxrt.catalogue import loading
 
         _offered = loading.of_packages(contract())
     return _offered
+
+
+def _packages_offer() -> bool:
+    """Whether an installed package may offer a backend. What reads YAML is not imported to see that none does."""
+    from importlib import metadata
+
+    try:
+        return any(
+            "[nbxrt.backends]" in (each.read_text("entry_points.txt") or "") for each in metadata.distributions()
+        )
+    except Exception:  # noqa: BLE001  # a damaged installation, which packages.py passes over
+        return True
 
 
 def forget() -> None:

@@ -32,7 +32,8 @@ def _hides(subject: Subject, earlier: Any, step: Any) -> bool:
 
     A process of Windows offers no symbols, so there the search goes on.
     """
-    return bool(earlier == step or (earlier == "process" and "windows" not in (subject.value("platforms") or ())))
+    platforms = subject.value("platforms") or ("windows",)  # where they are not known, the search may go on
+    return bool(earlier == step or (earlier == "process" and "windows" not in platforms))
 
 
 def _reason(earlier: Any, step: Any) -> str:

@@ -53,6 +53,12 @@ def test_the_way_to_a_built_in_backend_imports_nothing_slow(code: str, tmp_path:
     assert _imported_by(code, tmp_path) & SLOW == set()
 
 
+def test_asking_packages_for_backends_where_none_offers_any_reads_no_yaml(tmp_path: Path) -> None:
+    code = "from nbxrt import descriptions; descriptions.with_packages()"
+
+    assert _imported_by(code, tmp_path) & SLOW <= {"importlib.metadata", "typing"}
+
+
 TRIPWIRE = "import os\nopen(os.environ['TRIPPED'], 'a').write(__name__ + '\\n')\n"
 
 EVERY_WAY = """
