@@ -81,9 +81,14 @@ class Jax:
         return self.it.numpy.arange(24, dtype="float32").reshape(2, 3, 4)
 
     def extra(self) -> None:
-        """Arrays of JAX never change, and are told as that from DLPack 1.0 on."""
-        ours = nbxrt.from_dlpack(self.it.numpy.arange(3.0))
-        assert ours.numpy().tolist() == [0, 1, 2]
+        """JAX brings `ml_dtypes`, so that the types which NumPy does not have go to NumPy and back."""
+        for kind in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+            there = nbxrt.from_dlpack(nbxrt.zeros((2, 3), kind)).numpy()
+            assert there.dtype.name == kind
+            back = nbxrt.from_numpy(there[:, ::2] + there.dtype.type(1))
+            assert (back.dtype, back.shape) == (kind, (2, 2))
+            assert back.numpy().astype("float32").tolist() == [[1, 1], [1, 1]]
+            assert nbxrt.asarray(there).dtype == kind
 
 
 def exchange(peer: Any) -> int:

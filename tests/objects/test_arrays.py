@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import itertools
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,6 +60,11 @@ class TestMaking:
 
         assert back.dtype == given.dtype
         assert (back == given).all()
+
+    @pytest.mark.skipif(find_spec("ml_dtypes") is not None, reason="about machines without `ml_dtypes`")
+    def test_a_type_that_numpy_has_not_says_what_it_needs(self, host: Runtime) -> None:
+        with pytest.raises(nbxrt.CapabilityError, match="hint: `pip install ml_dtypes`"):
+            nbxrt.zeros(3, "bfloat16").numpy()
 
     def test_an_array_that_is_not_contiguous_is_copied_in_its_own_order(self, runtime: Runtime) -> None:
         given = numbers(4, 6).T[::2, ::-1]
