@@ -1,0 +1,1 @@
+"""A backend of nbxrt, as data: nothing of it is imported."""

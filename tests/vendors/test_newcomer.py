@@ -1,0 +1,72 @@
+"""docs/adding-a-vendor.md, followed literally by somebody who has only the template."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from copies import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.checkout,
+    pytest.mark.needs("cc"),
+    pytest.mark.needs("cxx"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the vendor of the page has a runtime for Linux only"),
+]
+
+
+def _commands(page: str) -> list[str]:
+    """The lines that the page tells to type."""
+    blocks = re.findall(r"(?ms)^```\n(.*?)^```", page)
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture
+def shell(root: Path, tmp_path: Path) -> Path:
+    """A folder with the template, and `nbxrt` and `pip` of an environment of the newcomer's own on the path."""
+    shutil.copytree(root / "examples" / "nbxrt-backend-template", tmp_path / "nbxrt-backend-template")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    site = tmp_path / "site"
+    pip = f'"{sys.executable}" -m pip --quiet --disable-pip-version-check install --target "{site}"'
+    for name, command in {
+        "nbxrt": f'exec "{sys.executable}" -m nbxrt "$@"',
+        "pip": f'shift; exec {pip} "$@"',
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{command}\n", "utf-8")
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.tier("all")
+def test_every_step_of_the_page_works_and_the_backend_is_there_in_the_end(root: Path, shell: Path) -> None:
+    commands = _commands((root / "docs" / "adding-a-vendor.md").read_text("utf-8"))
+    environ = {
+        **os.environ,
+        "PATH": f"{shell / 'programs'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(shell / "site"), str(root)]),
+    }
+
+    script = "set -e\n" + "\n".join(commands)
+    done = subprocess.run(["sh", "-c", script], cwd=shell, env=environ, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stdout + done.stderr
+    assert len(commands) == 9
+    assert " 0 wrong, 0 unverified" in done.stdout
+    assert "skipped, 0 wrong" in done.stdout
+    assert re.search(r"(?m)^acme +Acme accelerators: gpu on linux", done.stdout)
+
+
+def test_the_file_of_the_template_has_no_fault(root: Path, tmp_path: Path) -> None:
+    backends = root / "examples" / "nbxrt-backend-template" / "src" / "nbxrt_acme" / "backends"
+
+    run(sys.executable, "-m", "nbxrt", "validate", backends, cwd=tmp_path, PYTHONPATH=str(root))
