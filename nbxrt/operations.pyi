@@ -76,6 +76,14 @@ type_function_attribute = Literal[
     "preferred_shared_memory",
     "non_portable_clusters",
 ]
+type_bus_distance = Literal[
+    "same_board",
+    "one_switch",
+    "switches",
+    "host_bridge",
+    "numa_node",
+    "system",
+]
 type_datatype = Literal[
     "int8",
     "uint8",
@@ -978,6 +986,28 @@ class Operations:
         """Memory of the device, in bytes.
 
         Gives: total.
+        Errors to expect: not_supported, not_permitted.
+        """
+
+    def monitor_bus_distance(
+        self,
+        monitor: SupportsIndex,
+        peer: SupportsIndex,
+    ) -> str:
+        """What lies between two devices on the buses of their host.
+
+        Gives: distance.
+        Errors to expect: not_supported, not_permitted.
+        """
+
+    def monitor_direct_link(
+        self,
+        monitor: SupportsIndex,
+        peer: SupportsIndex,
+    ) -> bool:
+        """Whether links of their own join two devices, beside the buses of their host.
+
+        Gives: direct.
         Errors to expect: not_supported, not_permitted.
         """
 

@@ -10,7 +10,7 @@ from nbxrt.cli.console import Writer
 from nbxrt.cli.problems import FINDINGS, FINE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 @click.command("topology")
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("as_json", "--json", is_flag=True, help="As JSON.")
 @click.pass_context
 def command(ctx: click.Context, name: str | None, measure: bool, as_json: bool) -> None:
-    """Show the devices of this host, where they are on PCI, and how memory is copied from each to each.
+    """Show the devices of this host, where they are on PCI, what lies between them, and how memory is copied.
 
     NAME is a backend's name or the path of its file, the best that is here when left out. `peer` copies go from device
     to device, `staged` ones through the host. Exits with 1 when there is no device.
@@ -46,12 +46,15 @@ def _write(writer: Writer, found: Mapping[str, Any]) -> None:
         writer.row(str(device["index"]), ", ".join(filter(None, facts)), column=4)
     if found["pairs"]:
         writer.heading("copies, from each row to each column")
-        _write_matrix(writer, found)
+        _write_matrix(writer, found, _copy)
+    if any(pair["distance"] for pair in found["pairs"]):
+        writer.heading("what lies between them, by the management library")
+        _write_matrix(writer, found, _link)
 
 
-def _write_matrix(writer: Writer, found: Mapping[str, Any]) -> None:
+def _write_matrix(writer: Writer, found: Mapping[str, Any], cell: Callable[[Mapping[str, Any]], str]) -> None:
     indices = [device["index"] for device in found["devices"]]
-    cells = {(pair["from"], pair["to"]): _cell(pair) for pair in found["pairs"]}
+    cells = {(pair["from"], pair["to"]): cell(pair) for pair in found["pairs"]}
     width = max(map(len, cells.values())) + 2
     writer.line("      " + "".join(f"{index:<{width}}" for index in indices).rstrip())
     for row in indices:
@@ -59,6 +62,11 @@ def _write_matrix(writer: Writer, found: Mapping[str, Any]) -> None:
         writer.line(f"  {row:<4}{line}".rstrip())
 
 
-def _cell(pair: Mapping[str, Any]) -> str:
+def _copy(pair: Mapping[str, Any]) -> str:
     speed = pair["gigabytes_per_second"]
     return pair["path"] if speed is None else f"{pair['path']} {speed:.0f} GB/s"
+
+
+def _link(pair: Mapping[str, Any]) -> str:
+    bus = (pair["distance"] or "not known").replace("_", " ")
+    return f"own links, {bus}" if pair["direct_link"] else bus

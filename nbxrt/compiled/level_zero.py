@@ -1722,6 +1722,12 @@ DESCRIPTION = {'name': 'level_zero',
             'monitor_memory_total': ('the library of system management is not described, for want of an Intel GPU to '
                                      'try it on',
                                      443),
+            'monitor_bus_distance': ('the library of system management is not described, for want of an Intel GPU to '
+                                     'try it on',
+                                     443),
+            'monitor_direct_link': ('the library of system management is not described, for want of an Intel GPU to '
+                                    'try it on',
+                                    443),
             'comm_unique_id': ('the interface of oneCCL is of C++', 444),
             'comm_init_rank': ('the interface of oneCCL is of C++', 444),
             'comm_destroy': ('the interface of oneCCL is of C++', 444),

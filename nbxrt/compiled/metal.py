@@ -1984,6 +1984,12 @@ DESCRIPTION = {'name': 'metal',
             'monitor_memory_total': ('macOS has no management library for GPUs, and Metal does not account memory by '
                                      'process',
                                      372),
+            'monitor_bus_distance': ('macOS has no management library for GPUs, and Metal does not account memory by '
+                                     'process',
+                                     372),
+            'monitor_direct_link': ('macOS has no management library for GPUs, and Metal does not account memory by '
+                                    'process',
+                                    372),
             'comm_unique_id': ('there is no collective library for Metal', 373),
             'comm_init_rank': ('there is no collective library for Metal', 373),
             'comm_destroy': ('there is no collective library for Metal', 373),

@@ -55,6 +55,20 @@ def used_memory_is_part_of_the_total(bench: Bench) -> str:
     return f"{used} of {total} bytes"
 
 
+@check("management", (*FIND, "monitor_bus_distance", "monitor_direct_link"), devices=2)
+def two_devices_are_as_far_apart_either_way(bench: Bench) -> str:
+    """Distances are words; links of their own join both or neither."""
+    one, other = (bench.runtime.monitor_by_pci_bus_id(bench.runtime.pci_bus_id(device)) for device in range(2))
+    distance = bench.runtime.monitor_bus_distance(one, other)
+    expect_that(distance in bench.runtime.contract["enums"]["bus_distance"][1], f"the distance: came {distance!r}")
+    expect(bench.runtime.monitor_bus_distance(other, one), distance, "the distance the other way")
+    direct = bench.runtime.monitor_direct_link(one, other)
+    expect(
+        bench.runtime.monitor_direct_link(other, one), direct, "whether a link of their own joins them, the other way"
+    )
+    return f"{distance}, {'with' if direct else 'without'} links of their own"
+
+
 @check("management", (*FIND, "monitor_processes", "malloc", "free"))
 def this_process_is_among_those_that_use_the_device(bench: Bench) -> str:
     """Where the library sees process ids as this process does: in a container it often does not."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
-from nbxrt.management import identity, pci_numbers, uuid_text
+from nbxrt.management import identity, monitor, pci_numbers, uuid_text
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
 from nbxrt.objects.peer import can_access, path, prepare
@@ -30,13 +30,43 @@ def topology(runtime: Runtime, *, measure: bool = False) -> dict[str, Any]:
     Raises: DeviceError; with `measure` also OutOfMemoryError.
     """
     devices = [as_device(index, runtime) for index in range(runtime.device_count())]
+    links = _links(runtime, len(devices))
     return {
         "host": socket.gethostname(),
         "backend": runtime.name,
         "title": runtime.title,
         "devices": [_device(runtime, device.index) for device in devices],
-        "pairs": [_pair(one, other, measure) for one in devices for other in devices if one is not other],
+        "pairs": [
+            _pair(one, other, links.get((one.index, other.index), (None, None)), measure)
+            for one in devices
+            for other in devices
+            if one is not other
+        ],
     }
+
+
+def _links(runtime: Runtime, count: int) -> dict[tuple[int, int], tuple[str | None, bool | None]]:
+    """What the management library says of each pair: what lies between them, and whether links of their own do."""
+    try:
+        handles = [monitor(runtime, index).handle for index in range(count)] if count > 1 else []
+    except errors.NbxrtError:
+        return {}
+    return {
+        (one, other): (
+            _asked(runtime, "monitor_bus_distance", handles[one], handles[other]),
+            _asked(runtime, "monitor_direct_link", handles[one], handles[other]),
+        )
+        for one in range(len(handles))
+        for other in range(len(handles))
+        if one != other
+    }
+
+
+def _asked(runtime: Runtime, operation: str, one: int, other: int) -> Any:
+    try:
+        return getattr(runtime, operation)(one, other)
+    except errors.NbxrtError:
+        return None
 
 
 def _device(runtime: Runtime, index: int) -> dict[str, Any]:
@@ -64,10 +94,12 @@ def numa_node(pci_bus_id: str, root: str = "") -> int | None:
     return node if node >= 0 else None
 
 
-def _pair(source: Device, target: Device, measure: bool) -> dict[str, Any]:
+def _pair(source: Device, target: Device, link: tuple[str | None, bool | None], measure: bool) -> dict[str, Any]:
     return {
         "from": source.index,
         "to": target.index,
+        "distance": link[0],
+        "direct_link": link[1],
         "access": can_access(source, target),
         "path": path(source, target),
         "gigabytes_per_second": measured(source, target) if measure else None,

@@ -45,6 +45,12 @@ def test_every_pair_of_devices_has_its_path(three: CommandLine) -> None:
         "  0   -     peer  peer",
         "  1   peer  -     peer",
         "  2   peer  peer  -",
+        "",
+        "what lies between them, by the management library",
+        "      0                      1                      2",
+        "  0   -                      own links, one switch  own links, system",
+        "  1   own links, one switch  -                      own links, system",
+        "  2   own links, system      own links, system      -",
     ]
 
 

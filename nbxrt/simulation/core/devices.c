@@ -303,3 +303,27 @@ int sim_monitor_memory_total(uint64_t monitor, uint64_t *total)
     *total = sim_devices[physical].memory;
     return KIND_SUCCESS;
 }
+
+/* Two cards share a switch; the next two are behind another part of the host. */
+int sim_monitor_bus_distance(uint64_t monitor, uint64_t peer, int *distance)
+{
+    int one = device_of(monitor), other = device_of(peer);
+    if (one < 0 || other < 0)
+        return KIND_INVALID_VALUE;
+    if (is_of_whole(monitor) || is_of_whole(peer))
+        return KIND_NOT_PERMITTED;
+    *distance = one == other ? BUS_DISTANCE_SAME_BOARD : one / 2 == other / 2 ? BUS_DISTANCE_ONE_SWITCH
+                                                                               : BUS_DISTANCE_SYSTEM;
+    return KIND_SUCCESS;
+}
+
+int sim_monitor_direct_link(uint64_t monitor, uint64_t peer, int *direct)
+{
+    int one = device_of(monitor), other = device_of(peer);
+    if (one < 0 || other < 0)
+        return KIND_INVALID_VALUE;
+    if (is_of_whole(monitor) || is_of_whole(peer))
+        return KIND_NOT_PERMITTED;
+    *direct = one != other && !(sim_devices[one].unreachable_peers >> other & 1);
+    return KIND_SUCCESS;
+}
