@@ -125,12 +125,9 @@ def _value(value: Any) -> tuple[str, str]:
 
 def _steps(what: tuple[Any, ...]) -> tuple[str, str]:
     """The steps by their functions, selectors or verbs, in order."""
-    model, _role, steps = what
+    model, _role, steps, _only_default = what
     shown = {"call": lambda payload: payload[0][0], "send": lambda payload: payload[0]}
     names = [shown[verb](payload) if verb in shown else verb for verb, payload, _undo, _finally in steps]
-    """The steps by their functions or verbs, in order."""
-    model, _role, steps, _only_default = what
-    names = [payload[0][0] if verb == "call" else verb for verb, payload, _undo, _finally in steps]
     return f"steps: {', '.join(names)}", f"devices of the model {model}" if model else ""
 
 
