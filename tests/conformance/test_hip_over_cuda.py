@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("version", ["12", "13"])
+@pytest.mark.parametrize("version", [pytest.param("12", marks=pytest.mark.tier("all")), "13"])
 def test_the_file_of_hip_runs_on_the_functions_of_cuda(
     simulate: Callable[..., Simulation], version: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
