@@ -81,7 +81,7 @@ def test_every_search_step_and_verdict_is_documented(root: Path) -> None:
 def test_every_page_is_in_the_index(root: Path) -> None:
     pages = {file.name for file in (root / "docs").glob("*.md")} - {"README.md"}
 
-    assert pages <= set(re.findall(r"\w+\.md", _page(root, "README.md")))
+    assert pages <= set(re.findall(r"[\w-]+\.md", _page(root, "README.md")))
 
 
 def test_every_link_leads_somewhere(root: Path) -> None:
