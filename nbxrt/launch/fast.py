@@ -422,7 +422,7 @@ class Kernel:
             "_nbx_kernel": compiled,
             "_nbx_torchs": streams.torchs,
             "_nbx_modules": sys.modules,
-            "_nbx_note": functools.partial(self._note, device),
+            "_nbx_note": self._note,
             "_nbx_pointer": ctypes.c_void_p,
             "_nbx_slow": slow,
             "_nbx_failed": functools.partial(self._failed, shape, slow),
@@ -432,7 +432,11 @@ class Kernel:
             "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
         }
         everything = "_nbx_x, _nbx_y, _nbx_z, " + ", ".join(self.names)
-        lines = [f"def launch_{self.name}({everything}):", *self._globals_lines(names)]
+        lines = [
+            f"def launch_{self.name}({everything}):",
+            *self._globals_lines(names),
+            "    if not (_nbx_x and _nbx_y and _nbx_z): return _nbx_kernel",
+        ]
         if runtime.device_count() > 1:
             lines += [
                 "    try: _nbx_here = _nbx_current.index",
@@ -503,10 +507,10 @@ class Kernel:
         arguments: "tuple[Any, ...]",
     ) -> None:
         stream = streams.current(self.session.driver.runtime, device)
-        self._note(device, stream, *arguments)
+        self._note(stream, *arguments)
         launcher.launcher.launch(extents, stream, ctypes.c_void_p(compiled.function), arguments, self.names)
 
-    def _note(self, device: int, stream: int, *arguments: "Any") -> None:
+    def _note(self, stream: int, *arguments: "Any") -> None:
         """Arrays of other streams are in use by this one now; closed ones are refused."""
         runtime = self.session.driver.runtime
         for value in arguments:
@@ -516,13 +520,13 @@ class Kernel:
                 if stream == 0 or runtime.current.streams:
                     memory.used_on(current_stream_of(memory.device))
                 else:
-                    memory.used_on(Stream.from_handle(stream, device))
+                    memory.used_on(Stream.from_handle(stream, memory.device))
 
     def _failed(
         self, shape: "Any", slow: "Callable[..., Any]", code: int, stream: int, x: int, y: int, z: int, *given: "Any"
     ) -> "Any":
-        """A launch was refused: once more where the thread only lacked a context or the grid was empty."""
-        if not (x and y and z) or shape.call.enter(code):
+        """A launch was refused: once more where the thread only lacked a context."""
+        if shape.call.enter(code):
             return slow(x, y, z, *given)
         raise failure(shape, code, (x, y, z), stream)
 

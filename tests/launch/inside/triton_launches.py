@@ -107,6 +107,22 @@ def test_a_launch_goes_to_the_current_stream(cuda):
     assert sorted(launch.stream for launch in simulation.launches()) == [0, 0, stream.handle]
 
 
+def test_memory_of_another_stream_is_not_given_to_others_before_the_kernel_has_passed(cuda):
+    simulation, runtime = cuda
+    device = nbxrt.Device(0, runtime=runtime)
+    mine, other = device.create_stream(), device.create_stream()
+    x = nbxrt.empty(1024, device=device, stream=mine)
+    address = x.ptr
+    with other:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    del x
+    again = nbxrt.empty(1024, device=device, stream=mine)
+
+    assert simulation.pending() > 0
+    assert again.ptr != address
+
+
 def test_torchs_current_stream_is_shared_where_torch_is_in_use(cuda, monkeypatch):
     simulation, runtime = cuda
     x = array(runtime, 64)
@@ -145,9 +161,11 @@ def test_an_empty_grid_launches_nothing(cuda):
 
     for _each in range(2):
         assert kernels.add[(0,)](x, x, x, 64, BLOCK=64) is not None
+    assert kernels.add[lambda _meta: (1, 0)](x, x, x, 64, BLOCK=64) is not None
     runtime.sync()
 
     assert simulation.launches() == []
+    assert [call for call in simulation.log() if call.operation == "launch_kernel"] == []
 
 
 def test_hooks_are_called_as_triton_calls_them(cuda):
