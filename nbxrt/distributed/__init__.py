@@ -12,11 +12,11 @@ docs/distributed.md is the guide.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbxrt.distributed.communicator import TIMEOUT, Communicator
 from nbxrt.distributed.groups import Group
-from nbxrt.errors import CommunicatorError, CommunicatorTimeoutError
+from nbxrt.errors import CapabilityError, CommunicatorError, CommunicatorTimeoutError
 
 if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
@@ -97,3 +97,14 @@ def _in_force() -> Runtime:
     from nbxrt.detection import gpu_runtime
 
     return runtime.in_force() or gpu_runtime()
+
+
+def __getattr__(name: str) -> Any:
+    """`ray` at its first use: it imports Ray. Raises: CapabilityError where Ray is not installed."""
+    if name != "ray":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module, util
+
+    if util.find_spec("ray") is None:
+        raise CapabilityError("the package `ray` is not installed", hint="`pip install nbxrt[ray]`")
+    return import_module("nbxrt.distributed.ray")

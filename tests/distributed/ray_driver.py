@@ -11,10 +11,10 @@ from typing import Any
 import ray
 
 import nbxrt.distributed as dist
-import nbxrt.distributed.ray as on_ray
 
 HOST = {"NBX_GPU_BACKEND": "host"}
 DEVICES = {"NBX_GPU_BACKEND": "cuda"}
+BOTH = {**HOST, "OMPI_COMM_WORLD_SIZE": "4"}
 
 
 def scenario(name: str, timeout: float = 60) -> tuple[int, str, int]:
@@ -41,15 +41,17 @@ def world() -> str:
 
 
 JOBS: dict[str, Any] = {
-    "host": lambda: on_ray.run(scenario, "everything", workers=4, gpus_per_worker=0, environment=HOST),
-    "devices": lambda: on_ray.run(scenario, "everything", workers=4, environment=DEVICES, gpus_per_worker=1),
-    "killed": lambda: on_ray.run(
+    "host": lambda: dist.ray.run(scenario, "everything", workers=4, gpus_per_worker=0, environment=HOST),
+    "devices": lambda: dist.ray.run(scenario, "everything", workers=4, environment=DEVICES, gpus_per_worker=1),
+    "killed": lambda: dist.ray.run(
         told, sys.argv[1], "a_rank_is_killed", 60.0, workers=3, gpus_per_worker=0, environment=HOST
     ),
-    "late": lambda: on_ray.run(scenario, "a_rank_is_late", 1.0, workers=3, gpus_per_worker=0, environment=HOST),
-    "both": lambda: on_ray.run(world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}),
-    "too many": lambda: on_ray.run(world, workers=5, gpus_per_worker=1),
-    "raises": lambda: on_ray.run(scenario, "no such scenario", workers=2, gpus_per_worker=0, environment=HOST),
+    "late": lambda: dist.ray.run(scenario, "a_rank_is_late", 1.0, workers=3, gpus_per_worker=0, environment=HOST),
+    "both": lambda: dist.ray.run(
+        world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}
+    ),
+    "too many": lambda: dist.ray.run(world, workers=5, gpus_per_worker=1),
+    "raises": lambda: dist.ray.run(scenario, "no such scenario", workers=2, gpus_per_worker=0, environment=HOST),
 }
 
 

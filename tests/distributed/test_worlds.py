@@ -29,3 +29,9 @@ def test_the_package_of_the_engine_is_named_where_it_is_missing() -> None:
         find_world(None, 1, {"PMI_SIZE": "4"})
 
     assert caught.value.hint == "`pip install nbxrt[mpi]`"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
+def test_workers_of_ray_need_ray() -> None:
+    with pytest.raises(errors.CapabilityError, match="the package `ray` is not installed"):
+        dist.ray.run(print, workers=2)
