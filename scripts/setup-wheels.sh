@@ -17,8 +17,8 @@ wheels=(
     nccl=nvidia-nccl-cu12
     torch-npu=torch-npu==2.14.*
 )
-# of Debian: HIP 5
-packages=(libamdhip64-5 libamdhip64-dev)
+# of Debian: HIP 5, Level Zero, OpenCL
+packages=(libamdhip64-5 libamdhip64-dev libze-dev libze1 opencl-c-headers ocl-icd-libopencl1)
 
 [ "$(uname -s)" = Linux ] || exit 0
 
@@ -31,7 +31,7 @@ for wheel in "${wheels[@]}"; do
     fi
 done
 
-folder=$venv/wheels/hip-5
+folder=$venv/wheels/debian
 if [ ! -f "$folder/installed" ] && command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then
     mkdir -p "$folder"
     (cd "$folder" && apt-get download -qq "${packages[@]}")

@@ -104,7 +104,7 @@ def _level_zero() -> str:
 
 
 def _headers() -> str:
-    there = [WHEELS / name / "installed" for name in ("triton", "nvml", "nccl", "torch-npu", "hip-5")]
+    there = [WHEELS / name / "installed" for name in ("triton", "nvml", "nccl", "torch-npu", "debian")]
     return _wheels() or ("" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh could not fetch all of them")
 
 

@@ -61,9 +61,9 @@ RELEASES = (
     ),
     Release(
         "hip", "5.2",
-        ("hip-5/usr/include/hip/hip_runtime_api.h",),
-        ("hip-5/usr/include",),
-        ("hip-5/usr/lib/x86_64-linux-gnu/libamdhip64.so.5",),
+        ("debian/usr/include/hip/hip_runtime_api.h",),
+        ("debian/usr/include",),
+        ("debian/usr/lib/x86_64-linux-gnu/libamdhip64.so.5",),
     ),
     Release("hip", "7.1", (f"{TRITON}/amd/include/hip/hip_runtime_api.h",), (f"{TRITON}/amd/include",)),
     Release(
@@ -71,5 +71,16 @@ RELEASES = (
         (f"{NPU}/acl/acl_rt.h", f"{NPU}/acl/acl.h", f"{NPU}/acl/error_codes/rt_error_codes.h",
          f"{NPU}/third_party/hccl/inc/hccl/hccl.h"),
         (NPU, f"{NPU}/third_party/hccl/inc"),
+    ),
+    Release(
+        "level_zero", "1",
+        ("debian/usr/include/level_zero/ze_api.h", "debian/usr/include/level_zero/zes_api.h"),
+        libraries=("debian/usr/lib/x86_64-linux-gnu/libze_loader.so.1",),
+    ),
+    Release(
+        "opencl", "1",
+        ("debian/usr/include/CL/cl.h", "debian/usr/include/CL/cl_ext.h"),
+        ("debian/usr/include",),
+        ("debian/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",),
     ),
 )  # fmt: skip
