@@ -112,14 +112,14 @@ def load(name: "str | os.PathLike[str]") -> "Description":
 def maturity(description: "Description") -> str:
     """How well a backend's operations are known, computed from the evidence that its file gives for each.
 
-    `verified` (all were read in the vendor's headers), `partly verified`, `from call sites` (none was read in a header
+    `from headers` (all were read in the vendor's headers), `partly from headers`, `from call sites` (none was read in a header
     or found in a library), `inferred`, or `unstated`.
     """
     counts = description["evidence"]
     if set(counts) == {"header"}:
-        return "verified"
+        return "from headers"
     if counts.get("header") or counts.get("binary"):
-        return "partly verified"
+        return "partly from headers"
     return "from call sites" if counts.get("call_site") else "inferred" if counts.get("inferred") else "unstated"
 
 

@@ -59,7 +59,7 @@ def test_json_counts_bound_and_absent_operations(cli: CommandLine) -> None:
         "bound": len(host["operations"]),
         "absent": len(host["absent"]),
         "evidence": {"header": 11},
-        "maturity": "verified",
+        "maturity": "from headers",
         "file": "backends/host.yaml",
         "faults": [],
     }

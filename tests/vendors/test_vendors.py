@@ -69,7 +69,7 @@ def test_every_operation_says_what_it_rests_on_and_none_is_called_verified_that_
 
     assert all(entry.source for entry in described.evidence)
     assert "unstated" not in counts
-    assert (descriptions.maturity(descriptions.built_in(vendor)) == "verified") == (set(counts) == {"header"})
+    assert (descriptions.maturity(descriptions.built_in(vendor)) == "from headers") == (set(counts) == {"header"})
 
 
 def test_nvidia_amd_and_apple_come_before_them_and_the_processor_after() -> None:
