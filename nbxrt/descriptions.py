@@ -112,8 +112,8 @@ def load(name: "str | os.PathLike[str]") -> "Description":
 def maturity(description: "Description") -> str:
     """How well a backend's operations are known, computed from the evidence that its file gives for each.
 
-    `from headers` (all were read in the vendor's headers), `partly from headers`, `from call sites` (none was read in a header
-    or found in a library), `inferred`, or `unstated`.
+    `from headers` (all were read in the vendor's headers), `partly from headers`, `from call sites` (none was read in
+    a header or found in a library), `inferred`, or `unstated`.
     """
     counts = description["evidence"]
     if set(counts) == {"header"}:
