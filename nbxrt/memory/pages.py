@@ -289,7 +289,8 @@ class PageSource:
         ]
         if not free:
             return
-        chosen = _chosen(needed, sorted(free, key=lambda each: each[:2]))
+        # Small heaps first among equals: which heap's addresses are lower is the driver's whim.
+        chosen = _chosen(needed, sorted(free, key=lambda each: (each[0], each[2].is_large, each[1])))
         for heap in self._heaps:
             pieces = [piece for _size, piece, holder in chosen if holder is heap]
             if pieces:

@@ -6,6 +6,7 @@ blocks that were freed since are joined with their neighbours, and the best rang
 range is left. Only where nothing fits is more reserved.
 """
 
+from nbxrt import errors
 from nbxrt.locks import RLock
 from nbxrt.memory.entries import Shared
 from nbxrt.memory.ranges import FreeRanges, whole_units
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 SMALL = 128 << 10
 #: Up to so many blocks are joined one by one; more are put in order all at once.
 FEW = 24
-#: While the small heap is less than this part of all, it grows rather than being searched for what could be joined.
-SMALL_SHARE = 512
 #: In the place of the thread whose own stream a handle means: of a stream that is destroyed.
 NOBODY = -1
+#: While the small heap is less than this part of all, it grows rather than being searched for what could be joined.
+SMALL_SHARE = 1024
 #: So many sizes are remembered; then those that are not in use are forgotten.
 MOST_SIZES = 1 << 16
 
@@ -250,16 +251,30 @@ class DevicePool:
             yield from pool.heaps()
 
     def find(self, heap: Heap, nbytes: int) -> int:
-        """The address of a block for which no range was free: what waits is joined, then more is reserved."""
+        """The address of a block for which no range was free: what waits is joined, then more is reserved.
+
+        Joining small blocks empties their bins, and later requests pay for it.
+        """
         self.deferred.poll()
+        address = 0
         if heap.is_large or heap.held >= self.tally.reserved // SMALL_SHARE:
             heap.join_all()
             address = heap.ranges.take(nbytes)
-            if address:
-                return address
+        return address or self._grow(heap, nbytes)
+
+    def _grow(self, heap: Heap, nbytes: int) -> int:
+        """The address of a block of memory that is reserved for it, as far as nothing free backs it."""
         for other in self.heaps():
-            other.join_all()
-        self.home.run(self.source.grow, heap, nbytes)
+            if other is not heap:
+                other.join_all()
+        try:
+            self.home.run(self.source.grow, heap, nbytes)
+        except errors.OutOfMemoryError:
+            heap.join_all()
+            address = heap.ranges.take(nbytes)
+            if not address:
+                raise
+            return address
         return heap.ranges.take(nbytes)
 
     def trim(self, keep: int) -> int:

@@ -54,6 +54,38 @@ def test_neighbours_are_joined_for_a_larger_request(pool: nbxrt.DeviceAllocator)
     assert pool.memory_reserved() == reserved
 
 
+def test_small_requests_do_not_empty_the_bins_of_others_while_they_are_a_small_part(
+    pool: nbxrt.DeviceAllocator, simulation: Simulation, calls: Callable[[], list[str]]
+) -> None:
+    simulation.memory = 8 << 30
+    pool.malloc(4 << 30, 0)
+    small = [pool.malloc(512, 0) for _block in range(4096)]
+    for ptr in small:
+        pool.free(ptr)
+
+    pool.malloc(1024, 0)
+    calls()
+
+    assert {pool.malloc(512, 0) for _block in small} == set(small)
+    assert calls() == []
+
+
+def test_small_blocks_are_joined_before_memory_is_said_to_be_out(
+    pool: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    simulation.memory = 8 << 30
+    reclaimed: list[int] = []
+    pool.register_reclaim_hook(lambda _device, nbytes: reclaimed.append(nbytes))
+    pool.limit(0, 4 << 30)
+    small = [pool.malloc(512, 0) for _block in range(4096)]
+    pool.malloc((4 << 30) - 2 * MIB, 0)
+    for ptr in small:
+        pool.free(ptr)
+
+    assert pool.malloc(MIB // 16, 0) == min(small)
+    assert reclaimed == []
+
+
 def test_streams_do_not_share_blocks(pool: nbxrt.DeviceAllocator) -> None:
     stream = pool.runtime.stream_create()
     ptr = pool.malloc(MIB)
