@@ -28,6 +28,8 @@ class Policy:
     """How memory of one device is got. `why` says why it was chosen."""
 
     name = ""
+    #: What a block is a part of, in words.
+    segment = ""
 
     def __init__(self, home: Home, why: str) -> None:
         self.home = home
@@ -127,6 +129,7 @@ class DirectPolicy(SinglePolicy):
     """Every request is a call of the vendor's `malloc`, every free one of its `free`."""
 
     name = "direct"
+    segment = "a block of the account"
 
     def __init__(self, home: Home, why: str) -> None:
         super().__init__(home, why)
@@ -140,6 +143,7 @@ class OrderedPolicy(SinglePolicy):
     """The driver's own pool of the device, which keeps what it has until it is trimmed."""
 
     name = "stream_ordered"
+    segment = "a part of the driver's own pool"
 
     def __init__(self, home: Home, why: str) -> None:
         super().__init__(home, why)
@@ -282,6 +286,7 @@ class CachingPolicy(PoolPolicy):
     """A pool over segments of the vendor's `malloc`."""
 
     name = "caching"
+    segment = "a part of a segment"
 
     def _source(self) -> SegmentSource:
         return SegmentSource(self.home, self.tally)
@@ -291,6 +296,7 @@ class ExpandablePolicy(PoolPolicy):
     """A pool over ranges of addresses that physical memory is put behind, and taken away from where it is free."""
 
     name = "expandable"
+    segment = "a part of a VMM segment (virtual memory)"
     handle = HANDLE
 
     def _source(self) -> PageSource:

@@ -5,7 +5,7 @@ from nbxrt.objects import copying
 from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
 from nbxrt.objects.hostmemory import memory_at
-from nbxrt.objects.memory import KINDS, Memory, allocated, apart
+from nbxrt.objects.memory import KINDS, Memory, allocated
 from nbxrt.objects.state import integer, refuse_copying, wrong_type
 from nbxrt.objects.stream import as_stream
 
@@ -28,7 +28,8 @@ class Buffer:
 
     It is for use on `stream`, the thread's current one when left out, and is given back with the last Buffer or
     DeviceArray that shares it. Slices share the memory and keep it. As a context manager it is closed after the block.
-    `shareable` device memory has a handle for other processes, and comes from the driver instead of the account's pool.
+    `shareable` device memory has a handle for other processes, and comes from the driver instead of the account's pool;
+    where the device gives none it is refused here already.
     `ptr` is its address, 0 for no bytes. Safe to use from several threads.
     Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError.
     """
@@ -42,7 +43,12 @@ class Buffer:
         if shareable and kind != "device":
             raise errors.ArgumentValueError(f"`shareable` is for device memory, not for {kind} memory", value=kind)
         ordered = as_stream(stream, device)
-        memory = apart(nbytes, device) if shareable else allocated(nbytes, device, ordered, kind)
+        if shareable:
+            from nbxrt.objects import ipc
+
+            memory = ipc.shareable(nbytes, device)
+        else:
+            memory = allocated(nbytes, device, ordered, kind)
         self._stand_for(memory, memory.address, memory.nbytes)
 
     @classmethod

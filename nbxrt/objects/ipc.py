@@ -3,9 +3,10 @@
 import os
 
 from nbxrt import errors
+from nbxrt.memory.allocator import account_of
 from nbxrt.objects.device import as_device, devices
 from nbxrt.objects.memory import Memory
-from nbxrt.objects.state import runtime_in_force, state_of, wrong_type
+from nbxrt.objects.state import integer, runtime_in_force, state_of, wrong_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,21 +35,55 @@ class Handle:
         return f"<nbxrt handle of {self.what} of {self.backend}:{self.device} in process {self.process}>"
 
 
+def shareable(nbytes: int, device: "Device") -> Memory:
+    """New device memory that other processes can open: an allocation of the driver, which no pool serves.
+
+    Its handle is made at once: whether a device gives one shows only then, and is known of this device alone.
+    Raises: ArgumentError; CapabilityError quoting the backend's file; OutOfMemoryError, DeviceError.
+    """
+    runtime = device.runtime
+    _demand(runtime, "ipc_get_mem_handle", device)
+    memory = Memory(
+        device,
+        device.on(runtime.malloc, nbytes),
+        integer("`nbytes`", "a number of bytes", nbytes),
+        release=runtime.free,
+    )
+    try:
+        memory.export = device.on(runtime.ipc_get_mem_handle, memory.address, nbytes) if memory.address else None
+    except errors.DeviceError:
+        memory.close()
+        raise
+    return memory
+
+
 def of_buffer(buffer: "Buffer") -> Handle:
     """A handle of a buffer's bytes.
 
     Raises: CapabilityError quoting the backend's file; ArgumentValueError for memory that has no handle of its own.
     """
-    memory, runtime = buffer.memory, buffer.runtime
+    memory = buffer.memory
     memory.check()
-    _demand(runtime, "ipc_get_mem_handle", memory.device)
-    if not memory.is_shareable or not memory.address:
+    _demand(buffer.runtime, "ipc_get_mem_handle", memory.device)
+    if memory.export is None:
         raise errors.ArgumentValueError(
-            f"{buffer!r} has no handle for other processes: it is no allocation of its own of the driver",
+            f"{buffer!r} has no handle for other processes: `ipc_get_mem_handle` takes an allocation of the driver's "
+            f"own, and this is {_origin(memory)}",
             hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
         )  # fmt: skip
-    content = memory.device.on(runtime.ipc_get_mem_handle, memory.address, memory.nbytes)
-    return Handle("memory", memory.device, content, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
+    return Handle("memory", memory.device, memory.export, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
+
+
+def _origin(memory: Memory) -> str:
+    """What memory is a part of, in words."""
+    if not memory.nbytes:
+        return "no memory at all"
+    if not memory.is_counted:
+        return f"memory of somebody else on {memory.device}"
+    if memory.kind != "device":
+        return f"{memory.kind} memory"
+    policy = account_of(memory.device.runtime).policy(memory.device.index)
+    return f"{policy.segment} of {memory.device}, by the policy `{policy.name}`"
 
 
 def open_memory(handle: "Any") -> "tuple[Memory, int, int]":

@@ -5,7 +5,7 @@ import sys
 from nbxrt import errors
 from nbxrt.memory.allocator import account_of
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import integer, state_of
+from nbxrt.objects.state import state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class Memory:
         "_release",
         "address",
         "device",
+        "export",
         "home",
         "is_counted",
         "is_open",
-        "is_shareable",
         "kind",
         "nbytes",
         "owner",
@@ -53,8 +53,10 @@ class Memory:
     ) -> None:  # fmt: skip
         self.device, self.address, self.nbytes, self.kind, self.stream = device, address, nbytes, kind, stream
         self.owner, self.readonly, self._release, self.is_open = owner, readonly, release, True
-        #: Whether it is of the account's, and whether it has a handle for other processes.
-        self.is_counted = self.is_shareable = False
+        #: Whether it is of the account's.
+        self.is_counted = False
+        #: What another process opens it by, of memory that was made to be shared.
+        self.export: bytes | None = None
         self.home = stream.handle if stream is not None and release is not None and kind == "device" else _NOWHERE
         self._process = process[0]
 
@@ -109,17 +111,6 @@ class Memory:
         if stranger and self.is_counted and self.address:
             account_of(self.device.runtime).record_use(self.address, stream.handle)
             stream.keep_owner()
-
-
-def apart(nbytes: int, device: "Device") -> Memory:
-    """New device memory that has a handle for other processes: an allocation of the driver, which no pool serves.
-
-    Raises: ArgumentError; OutOfMemoryError, DeviceError.
-    """
-    address = device.on(device.runtime.malloc, nbytes)
-    memory = Memory(device, address, integer("`nbytes`", "a number of bytes", nbytes), release=device.runtime.free)
-    memory.is_shareable = True
-    return memory
 
 
 def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Memory:
