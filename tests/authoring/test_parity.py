@@ -15,6 +15,7 @@ SHIPPED = sorted(file.name for file in data_folder("backends").iterdir() if file
 WHOLE = [name for name in SHIPPED if b"\nextends:" not in (data_folder("backends") / name).read_bytes()]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("group", GROUPS)
 def test_an_operation_that_the_contract_adds_is_missed_unless_its_group_is_absent(group: str) -> None:
     later = f"\n  warp: {{group: {group}, says: Faster than light, takes: {{}}, gives: {{}}, c: []}}\n"

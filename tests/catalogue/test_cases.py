@@ -91,6 +91,7 @@ def test_editors_that_know_only_draft_07_miss_one_fault_and_refuse_nothing_that_
 
 
 @pytest.mark.checkout
+@pytest.mark.tier("all")
 @pytest.mark.needs("check-jsonschema")
 def test_check_jsonschema_gives_the_same_verdicts(root: Path) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--output-format", "json"]

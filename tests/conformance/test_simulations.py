@@ -21,7 +21,14 @@ pytestmark = [
 ]
 
 #: Backend and version of its runtime.
-VERSIONS = [("cuda", "11"), ("cuda", "12"), ("cuda", "13"), ("hip", "5"), ("hip", "6"), ("hip", "7")]
+OLDER = [pytest.mark.tier("all")]
+NEWEST = {"cuda": "13", "hip": "7"}
+#: The newest of each runs in every tier.
+VERSIONS = [
+    pytest.param(backend, version, id=f"{backend} {version}", marks=() if version in NEWEST.values() else OLDER)
+    for backend, versions in {"cuda": ("11", "12", "13"), "hip": ("5", "6", "7")}.items()
+    for version in versions
+]
 
 IMAGE = ModuleImage(b"nbxrt simulated module\nkernel add 8 8 8 4\nglobal number 4\n", variable="number")
 
@@ -41,7 +48,7 @@ def _simulated(folder: Path, backend: str = "cuda", version: str | None = None, 
     return simulation
 
 
-@pytest.mark.parametrize(("backend", "version"), VERSIONS, ids=map(" ".join, VERSIONS))
+@pytest.mark.parametrize(("backend", "version"), VERSIONS)
 def test_nothing_is_wrong_and_only_what_the_file_leaves_out_is_absent(
     tmp_path: Path, backend: str, version: str
 ) -> None:
@@ -169,6 +176,7 @@ def test_without_a_driver_nothing_works(tmp_path: Path) -> None:
     assert not report.ok
 
 
+@pytest.mark.tier("all")
 def test_two_runs_say_the_same(tmp_path: Path) -> None:
     simulation = _simulated(tmp_path)
     runtime = simulation.open()

@@ -48,7 +48,7 @@ def scenario(account: nbxrt.DeviceAllocator, streams: list[int]) -> None:
     attempt(account.trim)
 
 
-@pytest.mark.parametrize("kind", ["unknown", "out_of_memory"])
+@pytest.mark.parametrize("kind", ["unknown", pytest.param("out_of_memory", marks=pytest.mark.tier("all"))])
 def test_whatever_fails_nothing_is_lost(
     account: nbxrt.DeviceAllocator, simulation: Simulation, left: Callable[[], list[Any]], kind: str
 ) -> None:
