@@ -20,10 +20,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS"),
 ]
 
-#: Backend and version of its runtime.
 OLDER = [pytest.mark.tier("all")]
 NEWEST = {"cuda": "13", "hip": "7"}
-#: The newest of each runs in every tier.
+#: Backend and version of its runtime; the newest of each runs in every tier.
 VERSIONS = [
     pytest.param(backend, version, id=f"{backend} {version}", marks=() if version in NEWEST.values() else OLDER)
     for backend, versions in {"cuda": ("11", "12", "13"), "hip": ("5", "6", "7")}.items()
