@@ -12,6 +12,7 @@ Then the hot path, in one process and in turn: allocating and freeing 1 MiB from
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gzip
 import json
 import os
@@ -39,9 +40,11 @@ PEERS = {
     "PyTorch expandable": "torch",
     "PyTorch native": "torch",
     "CuPy": "cupy",
-    "cudaMallocAsync": "cuda.bindings",
+    "cudaMallocAsync": "ctypes",
     "RMM": "rmm",
 }
+#: Numbers of a pool's attributes in the driver's header.
+RELEASE_THRESHOLD, RESERVED_HIGH = 4, 6
 WARM_PASSES = 3
 HELD = 1_000_000
 
@@ -200,23 +203,35 @@ def _cupy() -> Peer:
 
 
 def _async() -> Peer:
-    from cuda.bindings import runtime as r  # type: ignore[import-not-found,unused-ignore]
+    """The driver's own pool, by bare ctypes."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    context, pool, address = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
 
-    r.cudaSetDevice(0)
-    _status, pool = r.cudaDeviceGetDefaultMemPool(0)
-    word = r.cudaMemPoolAttr
-    r.cudaMemPoolSetAttribute(pool, word.cudaMemPoolAttrReleaseThreshold, r.cuuint64_t(2**64 - 1))
+    def check(status: int) -> None:
+        if status:
+            raise MemoryError(f"the driver answered {status}")
+
+    check(driver.cuInit(0))
+    check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+    check(driver.cuCtxSetCurrent(context))
+    check(driver.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0))
+    check(driver.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, ctypes.byref(ctypes.c_uint64(2**64 - 1))))
+    allocate, release, there = driver.cuMemAllocAsync, driver.cuMemFreeAsync, ctypes.byref(address)
+    allocate.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    release.argtypes = (ctypes.c_uint64, ctypes.c_void_p)
 
     def alloc(nbytes: int) -> int:
-        status, address = r.cudaMallocAsync(nbytes, 0)
+        status = allocate(there, nbytes, None)
         if status:
-            raise MemoryError(status)
-        return int(address)
+            check(status)
+        return address.value
 
     def reserved() -> int:
-        return int(r.cudaMemPoolGetAttribute(pool, word.cudaMemPoolAttrReservedMemHigh)[1])
+        most = ctypes.c_uint64()
+        check(driver.cuMemPoolGetAttribute(pool, RESERVED_HIGH, ctypes.byref(most)))
+        return most.value
 
-    return alloc, lambda address: r.cudaFreeAsync(address, 0), reserved
+    return alloc, lambda ptr: release(ptr, None), reserved
 
 
 def _rmm() -> Peer:
