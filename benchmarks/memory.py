@@ -1,10 +1,12 @@
 """What pools cost and waste: real allocation traces replayed on every policy of nbxrt and on the peers that are here.
 
-    python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--json FILE]
+    python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--plot SVG]
+                                [--json FILE]
 
 Each replay runs in a process of its own. Cold is the first pass over the trace, in which the pool grows; warm is the
 median of three more. The ratio is the peak of what was reserved in the cold pass over the peak of what was live.
-`--handles` replays `expandable` with other largest pieces of physical memory: the trade between time and waste.
+`--handles` replays `expandable` with other largest pieces of physical memory: the trade between time and waste, which
+`--plot` draws.
 
 Then the hot path, in one process and in turn: allocating and freeing 1 MiB from a warm pool.
 """
@@ -24,6 +26,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curves import drawn
 from measuring import environment, in_turn, median, nanoseconds, show
 from peers import is_installed
 
@@ -45,6 +48,13 @@ PEERS = {
 }
 #: Numbers of a pool's attributes in the driver's header.
 RELEASE_THRESHOLD, RESERVED_HIGH = 4, 6
+#: What is drawn over the largest piece, and its figure.
+FIGURES = {
+    "peak reserved over peak live, first pass": "ratio",
+    "the same after four passes": "later_ratio",
+    "cold, ns an event": "cold_ns",
+    "warm, ns an event": "warm_ns",
+}
 WARM_PASSES = 3
 HELD = 1_000_000
 
@@ -55,6 +65,7 @@ def main() -> None:
     parser.add_argument("--only", help="policies and peers, separated by commas")
     parser.add_argument("--traces", default=",".join(NAMES))
     parser.add_argument("--handles", default="", help="largest pieces of `expandable` to try as well, in MiB")
+    parser.add_argument("--plot", type=Path, help="draw ratio and times over the largest piece there, as SVG")
     parser.add_argument("--json", type=Path, help="write all figures there")
     parser.add_argument("--replay", nargs=2, metavar=("NAME", "TRACE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -72,6 +83,8 @@ def main() -> None:
     names += [f"expandable:{mib}" for mib in filter(None, asked.handles.split(","))]
     rows = [_in_process(name, trace, asked.simulate) for trace in asked.traces.split(",") for name in names]
     _table([row for row in rows if row])
+    if asked.plot:
+        asked.plot.write_text(_curves([row for row in rows if row]), "utf-8")
     hot = hot_path(asked.simulate)
     for title, figures in hot.items():
         show(title, figures, "ns", 0)
@@ -101,6 +114,21 @@ def _table(rows: list[dict[str, Any]]) -> None:
             f"{row['trace']:<14} {row['name']:<20} {row['cold_ns']:>8.0f} {row['warm_ns']:>8.0f} "
             f"{row['ratio']:>7.4f} {row['later_ratio']:>7.4f}"
         )
+
+
+def _curves(rows: list[dict[str, Any]]) -> str:
+    """Ratio and times of `expandable` over its largest piece, by trace."""
+    from nbxrt.memory.pages import HANDLE
+
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for row in rows:
+        kind, _colon, mib = row["name"].partition(":")
+        if kind != "expandable":
+            continue
+        size = float(mib or HANDLE >> 20)
+        for title, figure in FIGURES.items():
+            panels.setdefault(title, {}).setdefault(row["trace"], []).append((size, row[figure]))
+    return drawn(panels, "largest piece of physical memory, MiB")
 
 
 # Replaying
