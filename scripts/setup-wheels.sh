@@ -40,3 +40,19 @@ if [ ! -f "$folder/installed" ] && command -v apt-get >/dev/null && command -v d
     done
     touch "$folder/installed"
 fi
+
+# Wheels for macOS, whose metadata and headers say what Apple's selectors are; nothing in them runs here.
+# pyobjc is asked for one Python, whatever runs here: wheels for later ones carry another platform.
+for_macos() {
+    local folder=$venv/wheels/$1 platform=$2 requirement=$3
+    if [ ! -f "$folder/installed" ]; then
+        "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps --upgrade \
+            --only-binary=:all: --implementation cp --python-version 3.11 --platform "$platform" \
+            --target "$folder" "$requirement"
+        find "$folder" -name '*.dylib' -o -name '*.metallib' | xargs --no-run-if-empty rm
+        touch "$folder/installed"
+    fi
+}
+
+for_macos pyobjc-metal macosx_10_9_universal2 pyobjc-framework-Metal
+for_macos metal-cpp macosx_14_0_arm64 mlx-metal

@@ -34,6 +34,8 @@ OPERATIONS = list(contracts.load().operations)
 SHIPPED = sorted(
     (each for each in data_folder("backends").iterdir() if each.name.endswith(".yaml")), key=lambda each: each.name
 )
+#: Those that say everything themselves: what is removed from another is what its base has.
+WHOLE = [each for each in SHIPPED if b"\nextends:" not in each.read_bytes()]
 
 
 def shown(faults: tuple[Diagnostic, ...]) -> list[str]:
@@ -66,7 +68,7 @@ def test_an_operation_that_is_removed_is_missed_by_its_name(name: str, toy: dict
 
 
 @pytest.mark.tier("all")
-@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", WHOLE, ids=lambda file: file.name)
 def test_an_operation_that_is_removed_from_a_shipped_file_is_missed_by_its_name(file: Any, contract: Contract) -> None:
     data = reading.read(file, file.name).data
     for name, operation in contract.operations.items():
