@@ -95,7 +95,7 @@ def make_plan(
 
     Raises: CapabilityError for a backend that has no C library to stand in for; ArgumentValueError.
     """
-    _refuse_what_is_no_library(description)
+    _refuse_what_is_no_library(description, contract)
     versions = by_role(description, version)
     files = {role: _files(description, role, versions, system) for role in description["libraries"]}
     plan = Plan(description, contract, files, versions, ())
@@ -111,13 +111,25 @@ def plan_symbols(functions: Collection[Function]) -> list[str]:
     return [function.symbol for function in functions]
 
 
-def _refuse_what_is_no_library(description: Description) -> None:
+def _refuse_what_is_no_library(description: Description, contract: Mapping[str, Any]) -> None:
     searches = [step for role in description["libraries"].values() for step, *_rest in role.get("search", ())]
-    if description["abi"] != "c" or "process" in searches:
-        reason = "its ABI is not C" if description["abi"] != "c" else "its functions are the process's own"
-        raise errors.CapabilityError(
-            f"{description['title']} cannot be simulated: {reason}", backend=description["name"]
-        )
+    if description["abi"] != "c":
+        reason = "its ABI is not C"
+    elif "process" in searches:
+        reason = "its functions are the process's own"
+    elif stepped := _required_in_steps(description, contract):
+        reason = f"`{stepped}` is several calls, and a simulation knows operations of one"
+    else:
+        return
+    raise errors.CapabilityError(f"{description['title']} cannot be simulated: {reason}", backend=description["name"])
+
+
+def _required_in_steps(description: Description, contract: Mapping[str, Any]) -> str:
+    """The first operation that every backend must have and that is made of steps; empty when there is none."""
+    for operation, (_line, variants) in description["operations"].items():
+        if contract["operations"][operation]["required"] and any(form == "steps" for form, *_rest in variants):
+            return str(operation)
+    return ""
 
 
 def _files(description: Description, role: str, versions: Mapping[str, Version], system: str) -> tuple[str, ...]:
