@@ -3,6 +3,7 @@
 import sys
 
 from nbxrt import errors
+from nbxrt.memory.allocator import account_of
 from nbxrt.objects.keeping import process
 from nbxrt.objects.state import refuse_copying, refuse_stranger, state_of, wrong_type
 from nbxrt.objects.stream import Stream, as_stream
@@ -152,6 +153,7 @@ class Capture:
         device = self._stream.device
         device.__enter__()  # a capture begins and ends in one thread, on its device
         try:
+            account_of(runtime).policy(device.index)  # what it tries at its first use would spoil the capture
             runtime.stream_begin_capture(self._stream.handle, self._mode)
         except BaseException:
             device.__exit__(None, None, None)
@@ -165,9 +167,10 @@ class Capture:
         runtime = self._stream.runtime
         state_of(runtime).captures.remove(self._graph)
         try:
+            self._stream.check()
             with self._stream.device:
                 handle = runtime.stream_end_capture(self._stream.handle)
-        except errors.DeviceError:
+        except (errors.DeviceError, errors.ArgumentValueError):
             if error is None:
                 raise
             return  # what ended the capture is the error that is on its way

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nbxrt
+from nbxrt.memory.allocator import account_of
 from nbxrt.objects.state import state_of
 
 if TYPE_CHECKING:
@@ -211,3 +212,33 @@ def test_graphs_are_dropped_from_any_thread(
     in_thread(graphs.clear)
 
     assert live(simulation, "graph", "graph_exec") == 0
+
+
+def test_the_first_memory_of_a_process_may_be_had_in_a_capture(simulation: Simulation) -> None:
+    stream = nbxrt.Stream()
+
+    with stream.capture() as graph, stream:
+        nbxrt.Buffer(64).fill(1, stream=stream)
+    graph.launch(stream)
+    stream.sync()
+
+    assert account_of(stream.runtime).stats(0)["policy"] == "expandable"
+
+
+def test_a_stream_that_is_closed_while_it_is_captured_is_named(simulation: Simulation) -> None:
+    stream = nbxrt.Stream()
+
+    with pytest.raises(nbxrt.ArgumentValueError, match=r"the stream of .*:0 is closed"), stream.capture():
+        stream.close()
+
+    assert state_of(stream.runtime).captures == []
+
+
+def test_an_error_in_a_capture_is_raised_though_its_stream_is_closed(simulation: Simulation) -> None:
+    def fail(stream: nbxrt.Stream) -> None:
+        with stream.capture():
+            stream.close()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail(nbxrt.Stream())
