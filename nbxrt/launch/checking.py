@@ -13,8 +13,8 @@ _AXES = "xyz"
 _MOST_BLOCKS = 2**31 - 1
 
 
-def extents(grid: "Any", kernel: str) -> "tuple[int, int, int]":
-    """A grid of one to three extents as three.
+def extents(grid: "Any", kernel: str, what: str = "grid", hint: str = "") -> "tuple[int, int, int]":
+    """A grid, or a block, of one to three extents as three. `hint` is for who gives a number in its place.
 
     Raises: ArgumentTypeError, ArgumentValueError naming the axis.
     """
@@ -22,30 +22,30 @@ def extents(grid: "Any", kernel: str) -> "tuple[int, int, int]":
         return grid[0], 1, 1
     if not isinstance(grid, (tuple, list)):
         raise errors.ArgumentTypeError(
-            f"the grid of `{kernel}` is a tuple of one to three extents, not {type(grid).__name__} {grid!r}",
-            hint=f"write `{kernel}[(n,)](…)`" if hasattr(type(grid), "__index__") else "",
-            parameter="grid",
+            f"the {what} of `{kernel}` is a tuple of one to three extents, not {type(grid).__name__} {grid!r}",
+            hint=(hint or f"write `{kernel}[(n,)](…)`") if hasattr(type(grid), "__index__") else "",
+            parameter=what,
         )
     if not 1 <= len(grid) <= 3:
         raise errors.ArgumentValueError(
-            f"the grid of `{kernel}` has one to three extents, not {len(grid)}", parameter="grid", value=grid
+            f"the {what} of `{kernel}` has one to three extents, not {len(grid)}", parameter=what, value=grid
         )
-    whole = [_extent(axis, value, kernel) for axis, value in zip(_AXES, grid, strict=False)]
+    whole = [_extent(axis, value, kernel, what) for axis, value in zip(_AXES, grid, strict=False)]
     return (*whole, 1, 1)[:3]  # type: ignore[return-value]
 
 
-def _extent(axis: str, value: "Any", kernel: str) -> int:
+def _extent(axis: str, value: "Any", kernel: str, what: str) -> int:
     if not hasattr(type(value), "__index__"):
         raise errors.ArgumentTypeError(
-            f"the grid's {axis} of `{kernel}` is an integer, not {type(value).__name__} {value!r}",
-            parameter="grid",
+            f"the {what}'s {axis} of `{kernel}` is an integer, not {type(value).__name__} {value!r}",
+            parameter=what,
             value=value,
         )
     number = int(value.__index__())
     if not 0 <= number <= _MOST_BLOCKS:
         raise errors.ArgumentValueError(
-            f"the grid's {axis} of `{kernel}` is {number}, which is not in 0 … {_MOST_BLOCKS}",
-            parameter="grid",
+            f"the {what}'s {axis} of `{kernel}` is {number}, which is not in 0 … {_MOST_BLOCKS}",
+            parameter=what,
             value=number,
         )
     return number

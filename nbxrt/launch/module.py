@@ -10,6 +10,7 @@ from nbxrt.launch.packing import FORMATS, converted
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
+from nbxrt.objects.state import refuse_copying
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
@@ -79,6 +80,9 @@ class Module:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> "Any":
+        raise refuse_copying(self, "each process loads its own")
+
     def __repr__(self) -> str:
         return f"<nbxrt.Module on {self.device}{'' if self.handle is not None else ', closed'}>"
 
@@ -112,9 +116,13 @@ def launch(
         raise errors.ArgumentTypeError(f"`launch` takes a Function, not {type(function).__name__}", value=function)
     module, device = function.module, function.module.device
     module._usable()  # noqa: SLF001
-    extents = checking.extents(grid, function.name)
-    threads = checking.extents(block, function.name)
+    extents = checking.extents(grid, function.name, hint="write `(n,)`")
+    threads = checking.extents(block, function.name, "block", "write `(n,)`")
     ordered = as_stream(stream, device)
+    if ordered.device is not device:
+        raise errors.ArgumentValueError(
+            f"{ordered!r} is of another device than `{function.name}`, which is on {device}", parameter="stream"
+        )
     packed = tuple(_argument(function, place, value, ordered) for place, value in enumerate(args))
     if all(extents):
         device.on(module.runtime.launch_kernel, function.handle, extents, threads, shared, ordered.handle or 0, packed)
@@ -151,7 +159,18 @@ def _typed(where: str, kind: str, value: "Any") -> "Any":
     if kind not in FORMATS:
         raise errors.ArgumentTypeError(f"{where}: `{kind}` is no type", hint=f"known: {', '.join(FORMATS)}")
     try:
-        content = struct.pack("=" + FORMATS[kind], converted(kind, value))
+        content = struct.pack("=" + FORMATS[kind], converted(kind, value)) if _fits(kind, value) else b""
     except (TypeError, AttributeError, OverflowError, struct.error):
-        raise errors.ArgumentTypeError(f"{where} is passed as `{kind}`, and {value!r} is none", value=value) from None
+        content = b""
+    if not content:
+        raise errors.ArgumentTypeError(f"{where} is passed as `{kind}`, and {value!r} is none", value=value)
     return (ctypes.c_char * len(content)).from_buffer_copy(content)
+
+
+def _fits(kind: str, value: "Any") -> bool:
+    """Whether a value has no more bits than its type; of a float there is nothing to ask. Raises: AttributeError."""
+    if kind[0] not in "iu":
+        return True
+    bits = int(kind[1:])
+    number: int = value.__index__()
+    return -(1 << bits - 1) <= number < 1 << bits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import struct
 from collections.abc import Callable, Iterator
@@ -76,6 +77,9 @@ def test_scalars_of_numpy_say_their_type(simulation: Simulation) -> None:
         (("i33", 1), "argument 1 of `store`: `i33` is no type"),
         (("i32", "x"), "argument 1 of `store` is passed as `i32`, and 'x' is none"),
         (("i32", 2**64), "argument 1 of `store` is passed as `i32`, and 18446744073709551616 is none"),
+        (("i32", 2**32), "argument 1 of `store` is passed as `i32`, and 4294967296 is none"),
+        (("u8", 256), "argument 1 of `store` is passed as `u8`, and 256 is none"),
+        (("i8", -129), "argument 1 of `store` is passed as `i8`, and -129 is none"),
     ],
 )
 def test_an_argument_without_a_type_is_refused_by_its_place(argument: Any, says: str, simulation: Simulation) -> None:
@@ -87,11 +91,34 @@ def test_an_argument_without_a_type_is_refused_by_its_place(argument: Any, says:
     assert says in str(caught.value)
 
 
+def test_grid_and_block_are_told_apart_where_one_is_refused(simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match=r"the grid of `store` is a tuple") as grid:
+        nbxrt.launch(store, 1, (1,))
+    with pytest.raises(nbxrt.ArgumentValueError, match=r"the block's y of `store` is -1"):
+        nbxrt.launch(store, (1,), (1, -1))
+
+    assert grid.value.hint == "write `(n,)`"
+
+
+def test_a_module_is_not_copied_since_one_copy_would_unload_it_under_the_other(simulation: Simulation) -> None:
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`pickle` takes plain data, not Module"):
+        copy.copy(nbxrt.Module(IMAGE))
+
+
 def test_an_array_on_another_device_is_refused(simulation: Simulation) -> None:
     store = nbxrt.Module(IMAGE).get_function("store")
 
     with pytest.raises(nbxrt.ArgumentValueError, match=r"argument 0 of `store` is on .*:1, and the kernel on .*:0"):
         nbxrt.launch(store, (1,), (1,), [nbxrt.zeros(1, device=1), ("i32", 1)])
+
+
+def test_a_stream_of_another_device_is_refused(simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+
+    with pytest.raises(nbxrt.ArgumentValueError, match=r":1> is of another device than `store`, which is on .*:0"):
+        nbxrt.launch(store, (1,), (1,), [], stream=nbxrt.Stream(1))
 
 
 def test_a_closed_module_is_refused(simulation: Simulation) -> None:
