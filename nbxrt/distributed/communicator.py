@@ -13,6 +13,7 @@ from nbxrt.distributed.groups import Group
 from nbxrt.distributed.links import Link, Lost, Stuck, marks_of
 from nbxrt.distributed.spans import HOST, Span, Spans
 from nbxrt.objects.device import as_device
+from nbxrt.objects.state import refuse_copying
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,9 @@ class Communicator:
         self._closed = False
         self._last = "barrier"
         watch.watch(self)
+
+    def __reduce__(self) -> Any:
+        raise refuse_copying(self, "each rank makes its own; `comm.split(0, comm.rank)` is one of the same ranks")
 
     def __repr__(self) -> str:
         state = "closed, " if self._closed else "broken, " if self._broken else ""

@@ -5,6 +5,7 @@ Those that take a communicator run on every kind of it: on simulated devices, un
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import os
 import signal
@@ -220,6 +221,7 @@ def refusals(comm: Any) -> None:
         (lambda: comm.send(x, "next"), TypeError, "`peer` is a rank, not 'next'"),
         (lambda: comm.all_reduce(x, dtype="complex64"), TypeError, "`complex64` is no element type"),
         (lambda: comm.all_reduce(x, stream="main"), TypeError, "`stream` takes a Stream"),
+        (lambda: copy.copy(comm), TypeError, "takes plain data, not Communicator"),
     ]
     for call, kind, said in wrong:
         refused(call, kind, said)
