@@ -255,7 +255,7 @@ def nearest(word: str, known: "Sequence[str]") -> str:
     """The known word closest in spelling to `word`, or an empty string."""
     import difflib  # only when something is wrong already
 
-    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.65)
     return close[0] if close else ""
 
 

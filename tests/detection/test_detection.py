@@ -177,6 +177,12 @@ class TestForcing:
             assert f"NBX_GPU_BACKEND={value!r} is not a known backend: cuda, hip, metal" in str(caught.value)
             assert f"did you mean `{near}`?" in str(caught.value)
 
+    def test_a_name_that_is_like_none_gets_no_guess(self, box: Box) -> None:
+        with pytest.raises(nbxrt.BackendNotFoundError) as caught:
+            nbxrt.open("nope")
+
+        assert "did you mean" not in str(caught.value)
+
     def test_a_users_backend_is_among_the_known_ones(self, box: Box, tmp_path: Path) -> None:
         from toys import write
 
