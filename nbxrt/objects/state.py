@@ -66,7 +66,12 @@ def runtime_in_force() -> "Runtime":
 def refuse_stranger(what: str, found: "Runtime", wanted: "Runtime") -> None:
     """Refuse an object of another runtime. Raises: ArgumentValueError naming both backends."""
     if found is not wanted:
-        raise errors.ArgumentValueError(f"{what} is of {found!r}, and {wanted!r} is at work here", value=found.name)
+        hint = "after `nbxrt.reset()` a backend is opened anew, and older objects stay with the runtime that they had"
+        raise errors.ArgumentValueError(
+            f"{what} is of {found!r}, and {wanted!r} is at work here",
+            hint=hint if found.name == wanted.name else "",
+            value=found.name,
+        )
 
 
 def wrong_type(function: str, wanted: str, given: "Any", hint: str = "") -> errors.ArgumentTypeError:

@@ -234,8 +234,9 @@ class TestThreads:
 
         assert array.numpy().tolist() == [0, 1, 2]
         stream.sync()
-        with pytest.raises(nbxrt.ArgumentValueError, match="is at work here"):
+        with pytest.raises(nbxrt.ArgumentValueError, match="is at work here") as caught:
             nbxrt.Buffer(24).copy_from(array)
+        assert "after `nbxrt.reset()`" in caught.value.hint
 
     def test_a_consumer_gives_memory_back_from_any_thread(self, cuda: Simulation) -> None:
         before = len(dlpack._held)
