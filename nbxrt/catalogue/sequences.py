@@ -127,6 +127,7 @@ class _Walk:
     sequence: Sequence
     bound: dict[str, str] = attrs.field(factory=dict)
     used: set[str] = attrs.field(factory=set)
+    inner: set[str] = attrs.field(factory=set)
     hidden: bool = False
 
     def faults(self) -> Iterator[Diagnostic]:
@@ -158,11 +159,20 @@ class _Walk:
         for key, rule in verb.keys.items():
             if rule.kind == "device" and key in step:
                 yield from self._base((*path, key), step[key])
+        outside = dict(self.bound)
         for bind in binds:
             yield from self._bind((*path, *bind.path), bind)
-        for key in ("steps", "undo", "finally"):
+        if "steps" in step:
+            yield from self._block((*path, "steps"), step["steps"], outside)
+        for key in ("undo", "finally"):
             if key in step:
-                yield from self._list((*path, key), step[key])
+                yield from self._block((*path, key), step[key], dict(self.bound))
+
+    def _block(self, path: Path, steps: list[dict[str, Any]], outside: dict[str, str]) -> Iterator[Diagnostic]:
+        """Steps that are done later, or once for each of what may be none: what they bind is not bound after them."""
+        yield from self._list(path, steps)
+        self.inner |= self.bound.keys() - outside.keys()
+        self.bound = outside
 
     def _use(self, path: Path, name: str) -> Iterator[Diagnostic]:
         base, dot, entry = name.partition(".")
@@ -190,7 +200,7 @@ class _Walk:
             yield self.subject.diagnostic(path, "unknown-name", message, label=f"known: {listed(known)}", hint=hint)
 
     def _bind(self, path: Path, bind: Bind) -> Iterator[Diagnostic]:
-        if bind.name in self.bound and bind.name != "stream":
+        if (bind.name in self.bound or bind.name in self.inner) and bind.name != "stream":
             message = f"{self.sequence.what} binds {quoted(bind.name)} more than once"
             yield self.subject.diagnostic(path, "bound-twice", message)
         self.bound[bind.name] = bind.type
