@@ -267,6 +267,8 @@ class PageSource:
         self._retry()
         left = self._tally.reserved
         for heap in heaps:
+            if self._is_capturing(heap):
+                continue
             window: Window = heap.window
             going = []
             for piece in [piece for free in heap.ranges for piece in window.within(*free)]:

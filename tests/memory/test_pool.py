@@ -273,6 +273,9 @@ class TestExpandable:
         runtime.stream_begin_capture(stream)
 
         account.malloc(60 * MIB)
+        account.trim()
+        with pytest.raises(nbxrt.OutOfMemoryError):
+            account.malloc(1 << 50, stream=stream)
 
         runtime.graph_destroy(runtime.stream_end_capture(stream))
 
