@@ -87,8 +87,17 @@ def _destructor_of(form: Form) -> "Any":
         capsule: int, _name: "Any" = form.name, _is: "Any" = _dying_is_valid, _at: "Any" = _dying_pointer,
         _back: "Any" = _give_back,
     ) -> None:  # fmt: skip
-        """A capsule goes away: what nobody took out of it is given back."""
-        if _is(capsule, _name):
+        """A capsule goes away: what nobody took out of it is given back.
+
+        A consumer's error may be on its way: ctypes finds it after the first call and raises it here.
+        """
+        try:
+            is_ours = _is(capsule, _name)
+        except BaseException:
+            if _is(capsule, _name):
+                _back(_at(capsule, _name))
+            raise
+        if is_ours:
             _back(_at(capsule, _name))
 
     return _Destructor(destroy)

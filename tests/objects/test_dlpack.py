@@ -463,3 +463,13 @@ class TestNumPy:
         given.flags.writeable = False
 
         assert nbxrt.asarray(given).readonly
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_memory_is_given_back_where_a_consumer_refuses_its_device(cuda: Simulation) -> None:
+    before, array = len(dlpack._held), nbxrt.empty(4)
+
+    with pytest.raises((SystemError, RuntimeError, BufferError)):  # which one is the consumer's matter
+        np.from_dlpack(array)
+
+    assert len(dlpack._held) == before
