@@ -292,6 +292,10 @@ class use:  # noqa: N801  # read as a verb: `with nbxrt.use(runtime):`
     """Make a runtime the one in force inside a `with` block, for all threads; what was in force comes back after it."""
 
     def __init__(self, runtime: Runtime) -> None:
+        if not isinstance(runtime, Runtime):
+            raise errors.ArgumentTypeError(
+                f"`use` takes a runtime, not {type(runtime).__name__} {runtime!r}", hint="`nbxrt.open` gives one"
+            )
         self._runtime = runtime
         self._before: list[Any] = []
 

@@ -26,6 +26,8 @@ class Current(locks.local):
     streams: "Any" = None
 
 
+#: The process in which a backend's functions were used first, by its name: a driver outlives `reset`, and no fork.
+_first_use_in: "dict[str, int]" = {}
 #: What there is to say of a process that was forked too late.
 _FORKED = (
     ["this process was forked after the driver was initialised, which drivers do not survive"],
@@ -48,7 +50,6 @@ class Binder:
         self._lock = locks.RLock()
         self._policies: dict[str, Any] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
-        self._first_use_in = 0
         self._kept: dict[str, Any] = {}
 
     # libraries
@@ -522,7 +523,7 @@ class Binder:
         *, keep_gil: bool,
     ) -> "tuple[Any, str]":  # fmt: skip
         """The library's function, typed, and its symbol; the error names the operation."""
-        self._first_use_in = self._first_use_in or os.getpid()
+        _first_use_in.setdefault(self.description["name"], os.getpid())
         try:
             return library.function(symbols, returns, types, keep_gil=keep_gil)
         except errors.SymbolNotFoundError as error:
@@ -628,7 +629,7 @@ class Binder:
 
     def _explain(self, kind: str, no_device: bool) -> "tuple[list[str], str]":
         """What this process knows that the status does not say."""
-        if kind == "not_initialized" and self._first_use_in not in (0, os.getpid()):
+        if kind == "not_initialized" and _first_use_in.get(self.description["name"], os.getpid()) != os.getpid():
             return _FORKED
         if not no_device:
             return [], ""

@@ -50,6 +50,8 @@ class Stream:
         Raises: ArgumentTypeError; as `Device`.
         """
         handle = integer("`Stream.from_handle`", "a handle, an integer", handle, "`Stream.wrap` takes objects")
+        if not 0 <= handle < 1 << 64:
+            raise errors.ArgumentValueError(f"`Stream.from_handle`: {handle} is no handle", value=handle)
         stream = cls.__new__(cls)
         stream._stand_for(as_device(device), handle, owner)  # noqa: SLF001
         return stream

@@ -82,6 +82,15 @@ def test_a_child_of_a_process_that_used_the_driver_is_told_what_to_do(simulate: 
     assert "hint: start it with `spawn`" in said
 
 
+def test_a_child_that_resets_is_told_so_too(simulate: Callable[..., Simulation]) -> None:
+    simulation = simulate("cuda", "12.9")
+    before = "import nbxrt, os\nnbxrt.open('cuda').device_count()\nos.register_at_fork(after_in_child=nbxrt.reset)\n"
+
+    said = run(simulation, before)
+
+    assert "forked after the driver was initialised" in said
+
+
 def test_the_table_of_hip_asks_its_runtime_nothing(simulate: Callable[..., Simulation], tmp_path: Path) -> None:
     """HIP's runtime is initialised by any question, that for its version too, and no symbol depends on the answer."""
     simulation = simulate("hip", "7.1")

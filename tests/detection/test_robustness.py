@@ -191,3 +191,9 @@ def test_a_warning_points_at_the_users_line(monkeypatch: pytest.MonkeyPatch, tmp
         with contextlib.suppress(nbxrt.BackendNotFoundError):
             nbxrt.gpu_backend()
     assert {warning.filename for warning in seen if "broken" in str(warning.message)} == {__file__}
+
+
+@pytest.mark.parametrize("given", ["host", None, 5])
+def test_what_is_no_runtime_is_not_put_in_force(given: object) -> None:
+    with pytest.raises(TypeError, match="`use` takes a runtime, not"):
+        nbxrt.use(given)  # type: ignore[arg-type]

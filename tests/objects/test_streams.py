@@ -159,6 +159,12 @@ class TestForeignStreams:
 
         assert live(simulation, "stream") == 1
 
+    @pytest.mark.parametrize("handle", [-1, 2**64])
+    def test_what_is_no_handle_is_refused(self, simulation: Simulation, handle: int) -> None:
+        assert simulation
+        with pytest.raises(nbxrt.ArgumentValueError, match="is no handle"):
+            nbxrt.Stream.from_handle(handle)
+
     def test_the_owner_of_a_stream_lives_on_once_memory_was_used_on_it(self, simulation: Simulation) -> None:
         runtime = nbxrt.current_device().runtime
         gone: list[int] = []
