@@ -59,6 +59,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("old", "new"), HEAVY.values(), ids=HEAVY.keys())
 def test_a_file_of_the_largest_size_is_judged_within_a_second(old: str, new: str, contract: Contract) -> None:
     content = HOST.replace(old, new, 1).encode()

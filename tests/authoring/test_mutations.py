@@ -217,6 +217,7 @@ def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(changed: C
     demand_that_the_change_is_told(document, path, words, found)
 
 
+@pytest.mark.tier("all")
 @given(changed=mutations(EXTENDING))
 @LAW
 def test_so_is_one_of_a_file_that_extends_another(changed: Changed, folder: Path) -> None:

@@ -55,6 +55,7 @@ def test_a_right_file_passes_three_tests(tested: Callable[..., Any], backends: P
     assert outcomes == {f"mine.yaml::{name}": "PASSED" for name in ("schema", "parity", "meaning")}
 
 
+@pytest.mark.tier("all")
 def test_a_file_may_be_named_and_is_tested_once(tested: Callable[..., Any], backends: Path) -> None:
     code, outcomes, said = tested("backends", "--nbxrt-backends", "backends/mine.yaml", "--nbxrt-backends", "backends")
 
@@ -62,6 +63,7 @@ def test_a_file_may_be_named_and_is_tested_once(tested: Callable[..., Any], back
     assert "3 passed" in said
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("old", "new", "test"), [(old, *rest) for old, rest in FAULTS.items()], ids=["1", "2", "3"])
 def test_each_kind_of_fault_fails_its_own_test(
     old: str, new: str, test: str, tested: Callable[..., Any], backends: Path
@@ -105,6 +107,7 @@ def test_a_path_that_is_not_there_is_misuse(tested: Callable[..., Any]) -> None:
     assert (code, outcomes) == (4, {})
 
 
+@pytest.mark.tier("all")
 def test_the_module_tests_the_paths_alone(python: Callable[..., Any], backends: Path) -> None:
     (backends.parent / "test_mine.py").write_text("def test_one(): assert False\n", "utf-8")
 

@@ -69,6 +69,7 @@ def test_a_run_leaves_nothing_behind(tmp_path: Path) -> None:
     assert simulation.ledger() == []
 
 
+@pytest.mark.tier("all")
 def test_nothing_is_wrong_where_work_is_done_later_by_another_thread(tmp_path: Path) -> None:
     simulation = _simulated(tmp_path)
     simulation.set_latency(300)
@@ -79,6 +80,7 @@ def test_nothing_is_wrong_where_work_is_done_later_by_another_thread(tmp_path: P
     assert [(row.check, row.detail) for row in report.wrong] == []
 
 
+@pytest.mark.tier("all")
 def test_the_second_device_is_as_good_as_the_first(tmp_path: Path) -> None:
     simulation = _simulated(tmp_path)
     runtime = simulation.open()

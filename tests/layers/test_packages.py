@@ -130,14 +130,18 @@ def test_a_packages_file_may_extend_a_built_in_backend(site: Site) -> None:
     assert site.open("acme")["name"] == "acme"
 
 
+#: The kinds differ in their words alone, and each starts several processes.
+SLOW = pytest.mark.tier("all")
+
+
 @pytest.mark.parametrize(
     ("value", "reason", "cause"),
     [
         ("gone.backends", "no package `gone` is installed", "ModuleNotFoundError"),
-        ("acme.gone", "there is no such file or folder", "FileNotFoundError"),
-        ("acme.empty", "the folder holds no `*.yaml` file", "FileNotFoundError"),
-        ("acme.gpu:make", "`acme.gpu:make` is not the dotted name of a package's folder", "ValueError"),
-        ("../../etc", "is not the dotted name", "ValueError"),
+        pytest.param("acme.gone", "there is no such file or folder", "FileNotFoundError", marks=SLOW),
+        pytest.param("acme.empty", "the folder holds no `*.yaml` file", "FileNotFoundError", marks=SLOW),
+        pytest.param("acme.gpu:make", "`acme.gpu:make` is not the dotted name of a", "ValueError", marks=SLOW),
+        pytest.param("../../etc", "is not the dotted name", "ValueError", marks=SLOW),
     ],
     ids=["a package that is gone", "a folder that is gone", "an empty folder", "an object", "a path"],
 )
