@@ -345,7 +345,8 @@ def a_rank_that_ends() -> None:
     with took_at_most(5):
         error = told(comm.wait)
     assert "rank 2 (process" in str(error)
-    assert "has ended" in str(error)
+    # the library may notice before the system is done with the process
+    assert "has ended" in str(error) or "has made 0 calls of 1" in str(error)
     assert error.missing == (2,)
     left = join("left", ranks=[0, 1])
     x.put(np.ones(4, np.float32))
