@@ -189,6 +189,7 @@ def test_a_runtime_that_aborts_during_detection_leaves_a_report(toy: Toy) -> Non
 
 @on_linux
 @pytest.mark.needs("cc")
+@pytest.mark.tier("all")
 def test_a_runtime_that_hangs_is_given_up(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     run = toy.add(operations={"device_count": "toyHang"})
     for name, value in run.environment.items():

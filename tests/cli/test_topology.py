@@ -55,6 +55,7 @@ def test_every_pair_of_devices_has_its_path(three: CommandLine) -> None:
 
 
 @pytest.mark.needs("cc")
+@pytest.mark.tier("all")
 def test_copies_are_measured_on_request(three: CommandLine) -> None:
     ended = three("topology", "cuda", "--measure", "--json")
 

@@ -112,8 +112,18 @@ def _mutant(folder: Path, operations: dict[str, Any]) -> nbxrt.Runtime:
     return nbxrt.open(path)
 
 
+#: So many run in every tier.
+FIRST = 6
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the functions of POSIX")
-@pytest.mark.parametrize(("operations", "finders"), MUTANTS.values(), ids=MUTANTS)
+@pytest.mark.parametrize(
+    ("operations", "finders"),
+    [
+        pytest.param(*mutant, id=name, marks=[pytest.mark.tier("all")] if place >= FIRST else [])
+        for place, (name, mutant) in enumerate(MUTANTS.items())
+    ],
+)
 def test_what_is_wrong_is_found(tmp_path: Path, operations: dict[str, Any], finders: set[str]) -> None:
     groups = {check.group for check in conformance.checks() if check.name in finders}
 
