@@ -155,9 +155,12 @@ def _report(name: str, *, ask: bool = True) -> BackendReport:
     if machine.system not in description["platforms"]:
         report.library_reason = report.device_reason
         return report
-    _look_for_library(report)
-    if ask and report.library == "yes" and report.device == "unknown":
-        _ask_runtime(report)
+    try:
+        _look_for_library(report)
+        if ask and report.library == "yes" and report.device == "unknown":
+            _ask_runtime(report)
+    except RuntimeWarning as warning:  # the user made warnings errors: opening this backend raises it too
+        report.library, report.library_reason = "broken", str(warning)
     return report
 
 

@@ -350,6 +350,18 @@ class TestFreshness:
         with pytest.raises(nbxrt.DescriptionError, match=r"bad\.yaml:2"):
             nbxrt.open("bad")
 
+    def test_detect_never_raises_where_warnings_are_errors(self, box: Box) -> None:
+        box.set(CUDA_PATH="/one", CUDA_HOME="/other", NBXRT_CUDA_RUNTIME="")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            report = nbxrt.detect()["cuda"]
+            with pytest.raises(RuntimeWarning, match="name different places"):
+                nbxrt.open("cuda")
+
+        assert report.library == "broken"
+        assert "CUDA_PATH=/one and CUDA_HOME=/other name different places" in report.library_reason
+
 
 class TestFork:
     """B07: naming a backend leaves the driver alone, so that a fork is safe; a fork after its first use is named."""
@@ -486,7 +498,9 @@ class TestTriton:
 
 
 def test_no_warning_comes_on_a_machine_with_nothing(box: Box) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         nbxrt.detect()
         nbxrt.open()
+
+    assert [str(warning.message) for warning in caught] == []
