@@ -7,6 +7,7 @@ import itertools
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import nbxrt
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from nbxrt.runtime import Runtime
     from nbxrt.simulation import Simulation
-
-np = pytest.importorskip("numpy")
 
 
 def numbers(*shape: int, dtype: str = "float32") -> Any:

@@ -109,9 +109,11 @@ class TestReading:
         assert elf.soname(str(library)) == "libtoy.so.1"
         assert "libneeded.so.3" in elf.needed(str(library))
 
+    @pytest.mark.needs("pyelftools")
     @pytest.mark.parametrize("style", ["sysv", "gnu"])
     def test_exports_are_those_that_a_full_reader_finds(self, tmp_path: Path, style: str) -> None:
-        elffile = pytest.importorskip("elftools.elf.elffile")
+        from elftools.elf import elffile
+
         path = make_library(tmp_path / f"lib{style}.so", flags=(f"-Wl,--hash-style={style}",))
         with path.open("rb") as file:
             symbols = list(elffile.ELFFile(file).get_section_by_name(".dynsym").iter_symbols())
@@ -211,6 +213,11 @@ class TestLoadersWords:
     )
     def test_a_message_is_put_right(self, said: str, means: str) -> None:
         assert loader.reason("/x/libtoy.so.1", said) == means
+
+    @pytest.mark.parametrize("path", ["", " "], ids=repr)
+    def test_an_empty_name_is_not_given_to_the_loader_which_would_open_the_process_itself(self, path: str) -> None:
+        """A20."""
+        assert loader.load(path, "local", HERE) == (None, "empty name")
 
 
 class TestLoaderCache:
