@@ -27,13 +27,13 @@ def test_an_image_gives_the_choice_and_the_sentences_that_it_says(image: dict[st
 
     found = report(backend, machine)
 
-    told = str("\n".join(lines(found))).replace(str(tmp_path), "")
+    there, why = presence.device_there(descriptions.built_in(backend), machine)
+    told = "\n".join([*lines(found), f"device: {why}"]).replace(str(tmp_path), "")
     chosen = {each["role"]: choice(each).replace(str(tmp_path), "") for each in found["libraries"]}
     assert {role: chosen[role] for role in image["chooses"]} == image["chooses"], told
-    for sentence in image.get("says", ()):
+    for sentence in image["says"]:
         assert sentence in told
     if "device" in image:
-        there, _why = presence.device_there(descriptions.built_in(backend), machine)
         assert there is {True: True, False: False, "unknown": None}[image["device"]]
 
 
