@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+#: Seconds after which a child that uses devices is given up: the first use of eight cards without persistence takes
+#: about twenty.
+PATIENCE = 90.0
+
 # The child imports from where this process does, zips included, and not from its working folder.
 _START = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); import {module} as room; room.main()"
 

@@ -8,9 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
-#: Seconds after which a child is given up. The first use of eight cards without persistence takes about twenty.
-PATIENCE = 90.0
-
 #: What people call an end by these signals; they have the same numbers on every system that has them.
 _WORDS = {4: "stopped by an illegal instruction", 6: "aborted", 9: "killed", 11: "crashed"}
 
@@ -26,7 +23,7 @@ class Usability:
         self.count = count
 
 
-def ask(backend: str, patience: float = PATIENCE) -> Usability:
+def ask(backend: str, patience: float = childprocess.PATIENCE) -> Usability:
     """Use the first device of a backend that lets itself be used, in a child process. Nothing is raised."""
     ended = childprocess.run("nbxrt.usability", [backend], patience)
     answers = childprocess.answers(ended.output)

@@ -11,7 +11,7 @@ from nbxrt.binding.candidates import Candidate, newest_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nbxrt.binding.candidates import Wanted
 
@@ -135,11 +135,18 @@ def environment(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":
     if not given:
         yield Candidate("environment", " ".join("$" + name for name in where), "skipped", "not set")
         return
-    if len(set(map(os.path.normpath, given.values()))) > 1:
-        said = " and ".join(f"{name}={value}" for name, value in given.items())
-        wanted.oddities.append(f"{said} name different places; `{next(iter(given))}` is taken")
+    if said := contradiction(given):
+        wanted.oddities.append(said)
     name, value = next(iter(given.items()))
     yield from _in_folders(wanted, f"${name}", _below(value, folders), base=value, shown=value)
+
+
+def contradiction(given: "Mapping[str, str]") -> str:
+    """What is odd about the variables of one step that are set, the one that is taken first; empty when they agree."""
+    if len(set(map(os.path.normpath, given.values()))) < 2:
+        return ""
+    said = " and ".join(f"{name}={value}" for name, value in given.items())
+    return f"{said} name different places; `{next(iter(given))}` is taken"
 
 
 def root(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":

@@ -11,11 +11,8 @@ from typing import Any
 
 from nbxrt import childprocess
 
-#: Seconds after which a probe is given up. The first use of eight cards without persistence takes about twenty.
-PATIENCE = 90.0
 
-
-def probed(patience: float = PATIENCE) -> dict[str, Any]:
+def probed(patience: float = childprocess.PATIENCE) -> dict[str, Any]:
     """What the probe found: `backends`, `opens`, `warnings`, and `crash` when detection itself ended the process.
 
     A probe that has not answered in full after `patience` seconds is given up.

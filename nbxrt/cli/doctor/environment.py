@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import descriptions, detection
+from nbxrt.binding import steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -72,9 +73,8 @@ def _two_roots(known: Descriptions, machine: Machine, _found: Mapping[str, Any])
     """Variables of one search step that name different places."""
     for where in (where for description in known.values() for where in _roots(description, machine.system)):
         given = {name: machine.variable(name) for name in where if machine.variable(name)}
-        if len(set(map(os.path.normpath, given.values()))) > 1:
-            said = " and ".join(f"{name}={value}" for name, value in given.items())
-            yield f"{said} name different places; `{next(iter(given))}` is taken"
+        if said := steps.contradiction(given):
+            yield said
 
 
 def _missing_paths(known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
