@@ -101,6 +101,22 @@ class TestChoice:
         with pytest.raises(nbxrt.NoDeviceError, match="no card of PCI vendor 0x10de"):
             nbxrt.gpu_backend(require_device=True)
 
+    def test_one_that_is_nothing_without_a_device_is_never_named_without_one(
+        self, box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from toys import PLAIN, write
+
+        monkeypatch.setenv("NBXRT_TOY_RUNTIME", str(make_library(tmp_path / "libtoy.so.1", PLAIN)))
+        presence = {"required": True, "linux": {"nodes": ["/dev/toy"]}}
+        box.set(NBXRT_BACKEND_PATH=str(write(tmp_path, priority=1, presence=presence)))
+
+        with pytest.raises(nbxrt.BackendNotFoundError, match=r"toy: library yes .*, device no"):
+            nbxrt.gpu_backend()
+        box.runtime("cuda")
+        assert nbxrt.gpu_backend() == "cuda"
+        add_node(box.root, "/dev/toy")
+        assert nbxrt.gpu_backend() == "toy"
+
     def test_open_takes_host_memory_where_a_toolkit_has_no_card(self, box: Box) -> None:
         box.runtime("cuda")
 
@@ -480,6 +496,17 @@ class TestTriton:
         nbxrt.gpu_backend()
 
         assert "TRITON_DEFAULT_BACKEND" not in os.environ
+
+    def test_a_key_that_another_package_offers_by_an_entry_point_is_one(self, triton: Path, nvidia: Box) -> None:
+        (triton / "backends/nvidia").rmdir()
+        record = triton.parent / "other-1.0.dist-info"
+        record.mkdir()
+        (record / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+        (record / "entry_points.txt").write_text("[triton.backends]\nnvidia = other\n")
+
+        nbxrt.gpu_backend()
+
+        assert os.environ["TRITON_DEFAULT_BACKEND"] == "nvidia"
 
     def test_without_triton_or_without_a_device_nothing_is_set(self, box: Box) -> None:
         box.runtime("cuda")
