@@ -235,6 +235,28 @@ class TestPresence:
         assert report.device == "no"
         assert "no /dev/kfd: its kernel driver is not loaded or not passed in" in report.device_reason
 
+    @pytest.mark.parametrize(
+        ("node", "there"),
+        [("nvidia0", "yes"), ("nvidia12", "yes"), ("nvidiactl", "no"), ("nvidia-uvm", "no"), ("xnvidia0", "no")],
+    )
+    def test_a_node_is_told_by_the_pattern_of_its_name(self, box: Box, node: str, there: str) -> None:
+        box.runtime("cuda", count=1)
+        add_card(box.root, NVIDIA)
+        add_node(box.root, f"/dev/{node}")
+
+        assert nbxrt.detect()["cuda"].device == there
+
+    def test_where_a_card_is_shown_the_way_to_it_imports_no_regular_expressions(self, box: Box) -> None:
+        box.runtime("cuda", count=1)
+        box.nvidia()
+        program = "import sys; sys.path[:] = eval(sys.argv[1]); import nbxrt; nbxrt.open(); print('re' in sys.modules)"
+
+        said = subprocess.run(
+            [sys.executable, "-S", "-c", program, repr(sys.path)], capture_output=True, text=True, check=True
+        ).stdout
+
+        assert said == "False\n"
+
     def test_where_only_the_runtime_can_tell_it_is_asked(self, box: Box) -> None:
         box.runtime("cuda", count=2)
         add_node(box.root, "/dev/dxg")
