@@ -123,6 +123,11 @@ class Runtime(Operations):
 
     # what people ask of a runtime
 
+    @property
+    def counted(self) -> int:
+        """The number of devices as far as it was asked for already: 0 before that."""
+        return int(self._binder.devices[0])
+
     def supports(self, operation: str, device: "int | None" = None) -> bool:
         """Whether the backend offers the operation here; with a device, whether that device does too.
 

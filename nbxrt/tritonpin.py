@@ -8,7 +8,7 @@ a device is there; `nbxrt.reset()` puts it back. Triton itself is not imported.
 import os
 import sys
 
-from nbxrt import descriptions, presence
+from nbxrt import descriptions, presence, runtime
 from nbxrt.binding.machine import Machine
 
 VARIABLE = "TRITON_DEFAULT_BACKEND"
@@ -43,7 +43,9 @@ def unpin() -> None:
 
 def _device_is_there(name: str) -> bool:
     there, _why = presence.device_there(descriptions.load(name), Machine())
-    return bool(there)
+    if there is not None:
+        return there
+    return any(each.name == name and each.counted for each in runtime.all_open())  # where only the runtime can tell
 
 
 def _installed(key: str) -> bool:

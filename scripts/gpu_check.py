@@ -13,6 +13,7 @@ import ast
 import ctypes
 import faulthandler
 import fnmatch
+import importlib.util
 import json
 import os
 import platform
@@ -148,12 +149,41 @@ def using(name: str) -> dict[str, Any]:
     return answer
 
 
+def after_torch(name: str) -> dict[str, Any]:
+    """The copies of the runtime that are mapped when torch came first."""
+    import torch
+
+    torch.zeros(1, device="cuda")
+    return beside_torch(name)
+
+
+def before_torch(name: str) -> dict[str, Any]:
+    """The copies of the runtime that are mapped when nbxrt came first."""
+    runtime = nbxrt.open(name)
+    runtime.free(runtime.malloc(1 << 20))
+    import torch
+
+    torch.zeros(1, device="cuda")
+    return beside_torch(name)
+
+
+def beside_torch(name: str) -> dict[str, Any]:
+    """The file that is used, and all of its name that are mapped."""
+    runtime = nbxrt.open(name)
+    runtime.free(runtime.malloc(1 << 20))
+    path = runtime.library().path
+    stem = Path(path).name.partition(".so")[0] + ".so"
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    files = {line[line.index("/") :] for line in maps if "/" in line}
+    return {"path": path, "mapped": sorted(file for file in files if Path(file).name.startswith(stem))}
+
+
 def _mapped_nodes() -> list[str]:
     maps = Path("/proc/self/maps").read_text().splitlines()
     return sorted({f"/dev/{line.partition(' /dev/')[2]}" for line in maps if " /dev/" in line})
 
 
-JOBS = {job.__name__: job for job in (hidden, naming, forked, chosen, using)}
+JOBS = {job.__name__: job for job in (hidden, naming, forked, chosen, using, after_torch, before_torch)}
 
 
 def in_fresh_process(job: str, backend: str, *, packages: bool = True, **environment: str) -> dict[str, Any]:
@@ -284,6 +314,17 @@ def a_packages_copy_comes_before_the_systems(bench: Bench) -> str:
 
 def _said(copy: dict[str, Any]) -> str:
     return f"{copy['path']} ({copy['step']}, {'.'.join(map(str, copy['version']))})"
+
+
+@check("fact", ("malloc", "free"))
+def one_copy_of_the_runtime_is_mapped_beside_torch(bench: Bench) -> str:
+    """Whichever comes first, where torch is installed for this vendor."""
+    if bench.runtime.name != "cuda" or importlib.util.find_spec("torch") is None:
+        raise Skipped("needs torch, built for this backend")
+    found = {job: in_fresh_process(job, bench.runtime.name) for job in ("after_torch", "before_torch")}
+    for job, answer in found.items():
+        expect(answer["mapped"], [answer["path"]], f"{job}: what is mapped beside {answer['path']}")
+    return found["after_torch"]["path"]
 
 
 FACTS = tuple(value for value in vars().values() if isinstance(value, Check))

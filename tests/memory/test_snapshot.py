@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
-import runpy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-import pytest
 from click.testing import CliRunner
 
 import nbxrt
@@ -128,20 +125,3 @@ def test_leaks_are_reported_at_exit_on_request(
 
     assert code == 0
     assert said.startswith("nbxrt: memory that was never freed\n5000 bytes in 1 block allocated at\n  <string>:7 ")
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch's reader of snapshots is not here")
-def test_pytorchs_own_reader_reads_it(pool: nbxrt.DeviceAllocator) -> None:
-    """The reader is a program of its own: torch itself is not imported."""
-    spec = importlib.util.find_spec("torch")
-    assert spec is not None
-    assert spec.origin is not None
-    reader = runpy.run_path(str(Path(spec.origin).parent / "cuda" / "_memory_viz.py"), run_name="reader")
-    pool.add_layer(layers.History)
-    used(pool)
-    snapshot = pool.snapshot()
-
-    assert f"segments: {len(snapshot['segments'])}" in reader["segsum"](snapshot)
-    assert "Device 0" in reader["trace"](snapshot)
-    assert "active_allocated" in reader["memory"](snapshot, format_flamegraph=str)
-    assert "snapshot.pickle" in reader["trace_plot"](snapshot)
