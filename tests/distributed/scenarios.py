@@ -316,7 +316,7 @@ def a_rank_that_does_not_come() -> None:
             assert "has made 0 calls of 1" in str(error)
             assert (error.operation, error.rank, error.size, error.missing) == ("all_reduce", comm.rank, 3, (1,))
         assert str(told(comm.barrier)) == str(error)
-    assert held == 0 or account_of(comm.runtime).memory_allocated() < held, "what was held is given back"
+    assert account_of(comm.runtime).memory_allocated() < held, "what was held is given back"
     again = join("again")
     again.all_reduce(x, stream=stream)
     again.wait(stream)
@@ -373,7 +373,7 @@ def ranks_that_end_in_the_middle_of_each() -> None:
             comm.abort()
             continue
         error = told(call)
-        assert alive[-1] in error.missing or "has left" in str(error) or error.operation, str(error)
+        assert alive[-1] in error.missing or "has left" in str(error), str(error)
         assert error.operation == name.replace("recv", "receive"), (name, str(error))
         comm.close()
 

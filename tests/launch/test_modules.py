@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import nbxrt
@@ -59,10 +60,7 @@ def test_a_kernel_runs_on_the_stream(simulation: Simulation) -> None:
     assert {launch.stream for launch in simulation.launches()} == {stream.handle, other.handle}
 
 
-@pytest.mark.needs("numpy")
 def test_scalars_of_numpy_say_their_type(simulation: Simulation) -> None:
-    import numpy as np
-
     store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(1, "int32")
 
     nbxrt.launch(store, (1,), (1,), [array, np.int32(-3)])
