@@ -570,7 +570,7 @@ class Binder:
             kind = library.kind(code)
             if kind == "invalid_device" and asks and not self._has_devices():
                 kind = "no_device"  # some libraries refuse the ordinal 0 where there is no device at all
-            no_device = self._means_no_device(kind)
+            no_device = self.means_no_device(kind)
             device = self.current_device() if asks and not no_device else -1
             notes, hint = self._explain(kind, no_device)
             if kind == "no_binary":
@@ -611,13 +611,14 @@ class Binder:
         try:
             library.start()
         except errors.DeviceError as error:
-            no_device = self._means_no_device(error.kind)
+            no_device = self.means_no_device(error.kind)
             notes, hint = self._explain(error.kind, no_device)
             lines = [error.message, f"  `{operation}` needs it", *(f"  {note}" for note in notes)]
             error.message, error.hint = "\n".join(lines), error.hint or hint
             raise
 
-    def _means_no_device(self, kind: str) -> bool:
+    def means_no_device(self, kind: str) -> bool:
+        """Whether an error of that kind says that there is no device."""
         return kind == "no_device" or bool(self.contract["errors"].get(kind, (None,))[0] == "no_device")
 
     def of_a_fork(self) -> errors.DeviceError:

@@ -114,8 +114,7 @@ class Devices:
                 states = [below for state in states for below in self._below(state, level)]
             states = self._with_default(states)
         except errors.DeviceError as error:
-            families = self._binder.contract["errors"]
-            if "no_device" not in (error.kind, families.get(error.kind, (None,))[0]):
+            if not self._binder.means_no_device(error.kind):
                 raise
             self.why = error
             return []
@@ -136,8 +135,7 @@ class Devices:
         except errors.DeviceError as error:
             if above._level == "":  # noqa: SLF001  # nothing at all is there
                 raise
-            families = self._binder.contract["errors"]
-            if "no_device" not in (error.kind, families.get(error.kind, (None,))[0]):
+            if not self._binder.means_no_device(error.kind):
                 raise
             self.why = error
             return []

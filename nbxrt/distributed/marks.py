@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nbxrt import errors
+from nbxrt.objects.keeping import plain_event
 
 if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
@@ -26,7 +27,7 @@ class Marks:
         self._query = runtime.event_query
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._free = [_plain_event(runtime) for _each in range(2)]
+        self._free = [plain_event(runtime) for _each in range(2)]
         #: (event, what was called, when), the older one first.
         self._outstanding: list[tuple[int, str, float]] = []
 
@@ -74,10 +75,3 @@ class Marks:
                 except errors.DeviceError:
                     break
             self._free, self._outstanding = [], []
-
-
-def _plain_event(runtime: Runtime) -> int:
-    """An event that need not record its time, where the backend has such."""
-    if runtime.supports("event_create_flags"):
-        return runtime.event_create_flags(timing=False)
-    return runtime.event_create()

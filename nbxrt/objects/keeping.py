@@ -98,10 +98,11 @@ class Keeper:
             spare = self._spare.get(device)
             if spare:
                 return spare.pop()
-        return _plain_event(self._runtime)
+        return plain_event(self._runtime)
 
 
-def _plain_event(runtime: "Runtime") -> int:
+def plain_event(runtime: "Runtime") -> int:
+    """An event that need not record its time, where the backend has such."""
     if runtime.supports("event_create_flags"):
         return runtime.event_create_flags(timing=False)
     return runtime.event_create()
