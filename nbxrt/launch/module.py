@@ -1,7 +1,6 @@
 """Code of a vendor's own kind, loaded as it is: cubins, PTX, code objects, programs of OpenCL, libraries of Metal."""
 
 import ctypes
-import os
 import sys
 
 from nbxrt import errors
@@ -10,6 +9,7 @@ from nbxrt.launch.packing import FORMATS, converted
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
+from nbxrt.objects.keeping import process
 from nbxrt.objects.state import refuse_copying
 from nbxrt.objects.stream import as_stream
 
@@ -36,7 +36,7 @@ class Module:
             raise errors.ArgumentTypeError(f"`Module` takes the bytes of a binary, not {type(image).__name__}")
         self.device: Device = as_device(device)
         self.runtime = self.device.runtime
-        self._process = os.getpid()
+        self._process = process[0]
         content = image.encode() if isinstance(image, str) else bytes(image)
         self.handle: int | None = self.device.on(self.runtime.module_load, content)
 
@@ -63,11 +63,9 @@ class Module:
         if handle is not None:
             on(self.runtime.module_unload, handle)
 
-    def __del__(
-        self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _pid: "Callable[[], int]" = os.getpid
-    ) -> None:
+    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
         try:
-            if not _is_over() and self._process == _pid():
+            if self._process == _now[0] and not _is_over():
                 self._close(self.device.release)
         except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
             pass
