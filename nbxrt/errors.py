@@ -251,6 +251,12 @@ def again(error: NbxrtError) -> NbxrtError:
     return fresh
 
 
+def shown(value: "Any") -> str:
+    """A value as messages quote it: its `repr`, cut where it is long."""
+    said = repr(value)
+    return said if len(said) <= 60 else said[:57] + "…"
+
+
 def nearest(word: str, known: "Sequence[str]") -> str:
     """The known word closest in spelling to `word`, or an empty string."""
     import difflib  # only when something is wrong already

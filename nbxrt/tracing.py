@@ -65,8 +65,7 @@ def _quote(error: errors.NbxrtError, calls: "deque[str]") -> None:
 def _short(value: "Any") -> str:
     if isinstance(value, int) and value > 0xFFFF:
         return hex(value)
-    said = repr(value)
-    return said if len(said) <= 60 else said[:57] + "…"
+    return errors.shown(value)
 
 
 def follow(runtime: "Runtime", stream: "TextIO | None" = None) -> Trace:

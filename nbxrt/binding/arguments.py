@@ -56,7 +56,7 @@ class Checks:
 def index(value: "Any") -> int:
     """An int of anything with `__index__`, bool excepted."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise errors.ArgumentTypeError(f"must be an integer, not {type(value).__name__} {_shown(value)}")
+        raise errors.ArgumentTypeError(f"must be an integer, not {type(value).__name__} {errors.shown(value)}")
     return int(value.__index__())
 
 
@@ -106,7 +106,8 @@ def word(words: "Mapping[Any, int]", known: "Sequence[str]", *, numbers: bool, o
             raise errors.CapabilityError(f"`{value}` is not offered: {offered_by} gives no number for it")
         close = errors.nearest(value, known) if isinstance(value, str) else ""
         raise errors.ArgumentValueError(
-            f"must be one of {', '.join(known)}, not {_shown(value)}", hint=f"did you mean `{close}`?" if close else ""
+            f"must be one of {', '.join(known)}, not {errors.shown(value)}",
+            hint=f"did you mean `{close}`?" if close else "",
         )
 
     return check
@@ -115,16 +116,16 @@ def word(words: "Mapping[Any, int]", known: "Sequence[str]", *, numbers: bool, o
 def boolean(value: "Any") -> bool:
     """True or False."""
     if not isinstance(value, bool):
-        raise errors.ArgumentTypeError(f"must be True or False, not {type(value).__name__} {_shown(value)}")
+        raise errors.ArgumentTypeError(f"must be True or False, not {type(value).__name__} {errors.shown(value)}")
     return value
 
 
 def text(value: "Any") -> bytes:
     """Text without null characters, as UTF-8."""
     if not isinstance(value, str):
-        raise errors.ArgumentTypeError(f"must be a str, not {type(value).__name__} {_shown(value)}")
+        raise errors.ArgumentTypeError(f"must be a str, not {type(value).__name__} {errors.shown(value)}")
     if "\0" in value:
-        raise errors.ArgumentValueError(f"must have no null character, not {_shown(value)}")
+        raise errors.ArgumentValueError(f"must have no null character, not {errors.shown(value)}")
     return value.encode()
 
 
@@ -137,16 +138,16 @@ def buffer(value: "Any") -> bytes:
     try:
         return bytes(memoryview(value))
     except TypeError:
-        raise errors.ArgumentTypeError(f"must be bytes, not {type(value).__name__} {_shown(value)}") from None
+        raise errors.ArgumentTypeError(f"must be bytes, not {type(value).__name__} {errors.shown(value)}") from None
 
 
 def axes(value: "Any") -> "tuple[int, int, int]":
     """One to three positive extents; those left out are 1."""
     if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
-        raise errors.ArgumentTypeError(f"must be a tuple of one to three integers, not {_shown(value)}")
+        raise errors.ArgumentTypeError(f"must be a tuple of one to three integers, not {errors.shown(value)}")
     extents = [integer("uint")(extent) for extent in value]
     if 0 in extents:
-        raise errors.ArgumentValueError(f"must have no extent of 0, not {_shown(value)}")
+        raise errors.ArgumentValueError(f"must have no extent of 0, not {errors.shown(value)}")
     x, y, z = (*extents, 1, 1)[:3]
     return x, y, z
 
@@ -181,18 +182,13 @@ def pci_number(widths: "Sequence[int]") -> "Check":
             place, function = rest.split(".")
             parts = [int(part, 16) for part in (function, place, bus, domain)]
         except ValueError:
-            raise errors.ArgumentValueError(f"must be like 0000:3b:00.0, not {_shown(value)}") from None
+            raise errors.ArgumentValueError(f"must be like 0000:3b:00.0, not {errors.shown(value)}") from None
         number = shift = 0
         for part, width in zip(parts, widths, strict=True):
             if part >> width:
-                raise errors.ArgumentValueError(f"does not fit into {width} bits: {_shown(value)}")
+                raise errors.ArgumentValueError(f"does not fit into {width} bits: {errors.shown(value)}")
             number |= part << shift
             shift += width
         return number
 
     return check
-
-
-def _shown(value: "Any") -> str:
-    said = repr(value)
-    return said if len(said) <= 60 else said[:57] + "…"

@@ -282,7 +282,7 @@ class Library:
         explanation, advised = self.explain(code)
         if not sticky:
             self.clear()
-        given = ", ".join(f"{key}={_short(value)}" for key, value in (arguments or {}).items())
+        given = ", ".join(f"{key}={errors.shown(value)}" for key, value in (arguments or {}).items())
         meaning = words or explanation or text or ("" if code else says)
         status = f": {name or 'status'} ({code})" if code else ""
         said = f"`{operation}` failed{status}" + (f": {meaning}" if meaning else "")
@@ -422,8 +422,3 @@ def said_range(since: "Version | None", before: "Version | None") -> str:
     """A range in words."""
     words = [f"since {as_tuple(since)}"] if since else []
     return " ".join(words + ([f"before {as_tuple(before)}"] if before else [])) or "any version"
-
-
-def _short(value: "Any") -> str:
-    said = repr(value)
-    return said if len(said) <= 60 else said[:57] + "…"

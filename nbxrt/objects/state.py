@@ -76,10 +76,11 @@ def refuse_stranger(what: str, found: "Runtime", wanted: "Runtime") -> None:
 
 def wrong_type(function: str, wanted: str, given: "Any", hint: str = "") -> errors.ArgumentTypeError:
     """The error for an argument of a type that a function does not take."""
-    said = repr(given)
-    shown = said if len(said) <= 60 else said[:57] + "…"
     return errors.ArgumentTypeError(
-        f"{function} takes {wanted}, not {type(given).__name__} {shown}", hint=hint, operation=function, value=given
+        f"{function} takes {wanted}, not {type(given).__name__} {errors.shown(given)}",
+        hint=hint,
+        operation=function,
+        value=given,
     )
 
 
