@@ -173,7 +173,7 @@ class Runtime(Operations):
 
     def why_no_device(self) -> "errors.DeviceError | None":
         """The error behind a count of 0 devices; None where there are some, or the library does not say why not."""
-        return self._binder.why_no_device()
+        return self._binder.failures.why_no_device()
 
     def error_name(self, code: int, library: str = "runtime") -> str:
         """The vendor's name of a status code; empty when the library does not say."""

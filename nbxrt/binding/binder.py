@@ -5,6 +5,7 @@ import os
 
 from nbxrt import errors, locks
 from nbxrt.binding import generating
+from nbxrt.binding.failures import Failures, first_use_in
 from nbxrt.binding.layout import C_TYPES, as_tuple, member, structure
 from nbxrt.binding.library import Library, applies, open_library, said_range
 
@@ -26,15 +27,6 @@ class Current(locks.local):
     streams: "Any" = None
 
 
-#: The process in which a backend's functions were used first, by its name: a driver outlives `reset`, and no fork.
-_first_use_in: "dict[str, int]" = {}
-#: What there is to say of a process that was forked too late.
-_FORKED = (
-    ["this process was forked after the driver was initialised, which drivers do not survive"],
-    "start it with `spawn`: `multiprocessing.set_start_method('spawn')`",
-)
-
-
 class Binder:
     """Binds the operations of one description. Its lock guards the libraries, which are opened at their first use."""
 
@@ -46,6 +38,8 @@ class Binder:
         self.devices = [0]
         #: The calling thread's current device as nbxrt knows it: `index`, None after a switch by the operation.
         self.current: Any = Current()
+        #: What makes the errors of its operations.
+        self.failures = Failures(self)
         self._libraries: dict[str, Library] = {}
         self._lock = locks.RLock()
         self._policies: dict[str, Any] = {}
@@ -179,26 +173,6 @@ class Binder:
             raise errors.SymbolNotFoundError(said, operation=operation, symbols=(name,))
         return found
 
-    def does_not_answer(self, operation: str, selector: str) -> errors.CapabilityError:
-        """The error for a message that objects of this system do not answer."""
-        said = (
-            f"`{operation}` is not offered by {self.description['title']} of this system: nothing answers `{selector}`"
-        )
-        return errors.CapabilityError(said, operation=operation)
-
-    def nil_failure(self, operation: str, selector: str, kind: str) -> "Callable[..., errors.DeviceError]":
-        """What makes the error of a message that gave no object, with everything it needs bound now."""
-        library = self.library("runtime")
-        codes = library.codes(kind) or (0,)
-        words = self.optional_part("error_objects", "words") if selector.endswith("error:") else None
-
-        def fail(given: "Mapping[str, Any]", error: int = 0) -> errors.DeviceError:
-            said = words(None, error).decode(errors="replace") if words is not None and error else ""
-            device = self.current_device() if self.available("get_device") else -1
-            return library.failure(codes[0], operation, selector, given, device, kind=kind, words=said)
-
-        return fail
-
     # devices that are listed, and what is kept of them
 
     def listed(self) -> "Any":
@@ -248,7 +222,7 @@ class Binder:
         """A part of a policy as a function: of a device's state, then of what the part takes."""
         made = self.optional_part(policy, name)
         if made is None:
-            raise self.lacks_part(policy, name)
+            raise self.failures.lacks_part(policy, name)
         return made
 
     def single_call(self, policy: str, name: str) -> "Any":
@@ -262,21 +236,6 @@ class Binder:
             return None
         library = self.library(payload[1])
         return library.function(payload[0], ctypes.c_int, [C_TYPES[each[2]] for each in payload[2]])[0]
-
-    def of_operation(self, error: errors.DeviceError, operation: str) -> errors.DeviceError:
-        """The error of a part of a policy, as one of the operation that the policy did."""
-        if error.operation.partition("_")[0] not in self.description["policies"]:
-            return error
-        error.message = error.message.replace(f"`{error.operation}` failed", f"`{operation}` failed", 1)
-        error.operation = operation
-        error.args = (error.message,)
-        return error
-
-    def lacks_part(self, policy: str, name: str) -> errors.CapabilityError:
-        """The error for a part of a policy that the file does not give."""
-        return errors.CapabilityError(
-            f"the policy `{policy}` needs the part `{name}`, which {self.description['file']} does not give"
-        )
 
     def optional_part(self, policy: str, name: str) -> "Callable[..., Any] | None":
         """A part of a policy, or None where the file does not give it."""
@@ -332,7 +291,7 @@ class Binder:
         Raises: CapabilityError.
         """
         if operation in self.description["absent"]:
-            raise self.absent(operation)
+            raise self.failures.absent(operation)
         _line, variants = self.description["operations"][operation]
         system = self.machine.system
         here = [variant for variant in variants if self._is_for_system(variant)]
@@ -385,7 +344,7 @@ class Binder:
         Raises: CapabilityError, SymbolNotFoundError.
         """
         if operation in self.description["absent"]:
-            raise self.absent(operation)
+            raise self.failures.absent(operation)
         if self.library_role(self.role_of(operation)) == "runtime":
             variant = self.variant(operation)
             if not self._exports(variant):
@@ -431,17 +390,6 @@ class Binder:
             except errors.DeviceError:  # the function itself will answer with its status
                 library.clear()
         return generating.vendor_function(self, operation, symbol, variant)
-
-    def absent(self, operation: str) -> errors.CapabilityError:
-        """The error for an operation that the file does not offer, quoting it."""
-        reason, line = self.description["absent"][operation]
-        place = errors.place(self.description, line)
-        return errors.CapabilityError(
-            f"`{operation}` is not offered by {self.description['title']}: {reason}\n  --> {place}",
-            operation=operation,
-            reason=reason,
-            backend=self.description["name"],
-        )
 
     def _in_range(
         self, what: str, entries: "Sequence[tuple[Any, ...]]", operation: str, since: int = 1, role: str = ""
@@ -523,7 +471,7 @@ class Binder:
         *, keep_gil: bool,
     ) -> "tuple[Any, str]":  # fmt: skip
         """The library's function, typed, and its symbol; the error names the operation."""
-        _first_use_in.setdefault(self.description["name"], os.getpid())
+        first_use_in.setdefault(self.description["name"], os.getpid())
         try:
             return library.function(symbols, returns, types, keep_gil=keep_gil)
         except errors.SymbolNotFoundError as error:
@@ -534,7 +482,7 @@ class Binder:
 
     def count_devices(self) -> int:
         """The number of devices, asked of the backend."""
-        count: int = self._own("device_count")()
+        count: int = self.own("device_count")()
         self.devices[0] = count
         return count
 
@@ -546,7 +494,7 @@ class Binder:
         gpus: int = self.listed().gpus()
         return gpus
 
-    def _own(self, operation: str) -> "Callable[..., Any]":
+    def own(self, operation: str) -> "Callable[..., Any]":
         """An operation's function for the binder's own use, made once."""
         if operation not in self._functions:
             self._functions[operation] = self.function(operation)
@@ -555,108 +503,10 @@ class Binder:
     def current_device(self) -> int:
         """The calling thread's current device, or -1 when it cannot be asked."""
         try:
-            device: int = self._own("get_device")()
+            device: int = self.own("get_device")()
         except errors.NbxrtError:
             return -1
         return device
-
-    def failing(self, library: Library, operation: str, symbol: str) -> "Callable[[int, Mapping[str, Any]], Any]":
-        """What makes the error of a status, with everything it needs bound now."""
-        asks = operation not in ("get_device", "set_device", "device_count")
-        if asks and self.available("get_device"):  # bound now: an error on a finalizer's path must find it made
-            self._own("get_device")
-
-        def fail(code: int, given: "Mapping[str, Any]") -> errors.DeviceError:
-            kind = library.kind(code)
-            if kind == "invalid_device" and asks and not self._has_devices():
-                kind = "no_device"  # some libraries refuse the ordinal 0 where there is no device at all
-            no_device = self.means_no_device(kind)
-            device = self.current_device() if asks and not no_device else -1
-            notes, hint = self._explain(kind, no_device)
-            if kind == "no_binary":
-                from nbxrt.binding import binaries  # only when a module was refused already
-
-                notes += binaries.explain(self, given, device)
-            return library.failure(code, operation, symbol, given, device, notes, hint, kind)
-
-        return fail
-
-    def _has_devices(self) -> bool:
-        """Whether a device was counted, or is now."""
-        try:
-            return bool(self.devices[0] or self.count_devices())
-        except errors.NbxrtError:
-            return True
-
-    def why_no_device(self) -> "errors.DeviceError | None":
-        """The error that stands behind a count of 0; None when the library gives 0 as its true answer.
-
-        The status of a count says it, which `device_count` itself takes as an answer.
-        """
-        if self.description["devices"] is not None:
-            devices = self.listed()
-            return None if devices.all() else devices.why
-        variant = self.variant("device_count")
-        form, *_range, call, _results = variant
-        if form != "call" or not call[4]:
-            return None
-        library = self.library(call[1])
-        symbol = self.exported_symbol(call)
-        cell = ctypes.c_int()
-        status = generating.vendor_function(self, "device_count", symbol, variant)(ctypes.addressof(cell))
-        return None if status == library.success else self.failing(library, "device_count", symbol)(status, {})
-
-    def start(self, library: Library, operation: str) -> None:
-        """Make the first call of a library, for an operation that needs it. Raises: DeviceError."""
-        try:
-            library.start()
-        except errors.DeviceError as error:
-            no_device = self.means_no_device(error.kind)
-            notes, hint = self._explain(error.kind, no_device)
-            lines = [error.message, f"  `{operation}` needs it", *(f"  {note}" for note in notes)]
-            error.message, error.hint = "\n".join(lines), error.hint or hint
-            raise
-
-    def means_no_device(self, kind: str) -> bool:
-        """Whether an error of that kind says that there is no device."""
-        return kind == "no_device" or bool(self.contract["errors"].get(kind, (None,))[0] == "no_device")
-
-    def of_a_fork(self) -> errors.DeviceError:
-        """The error for a device that the parent of this process has used."""
-        (note,), hint = _FORKED
-        return errors.DeviceError(
-            f"{self.description['title']}: {note}", hint=hint, kind="not_initialized", backend=self.description["name"]
-        )
-
-    def _explain(self, kind: str, no_device: bool) -> "tuple[list[str], str]":
-        """What this process knows that the status does not say."""
-        if kind == "not_initialized" and _first_use_in.get(self.description["name"], os.getpid()) != os.getpid():
-            return _FORKED
-        if not no_device:
-            return [], ""
-        from nbxrt import presence  # only when there is no device already
-
-        hiding = [name for name in self.description["visibility"] if name in self.machine.environ]
-        notes = [f"{name} is set to {self.machine.environ[name]!r}" for name in hiding]
-        return [*notes, *presence.forbidden(self.description, self.machine)], ""
-
-    def lacks_flag(self, operation: str, flag: str) -> errors.CapabilityError:
-        return errors.CapabilityError(
-            f"`{operation}`: {self.description['title']} has no flag for `{flag}`", operation=operation
-        )
-
-    def only_default(self, operation: str, parameter: str, default: "Any") -> errors.CapabilityError:
-        return errors.CapabilityError(
-            f"`{operation}`: {self.description['title']} offers no other `{parameter}` than {default}",
-            operation=operation,
-        )
-
-    def wrong_size(self, operation: str, parameter: str, nbytes: int, wanted: int) -> errors.ArgumentValueError:
-        return errors.ArgumentValueError(
-            f"`{operation}`: `{parameter}` must be {wanted} bytes, not {nbytes}",
-            operation=operation,
-            parameter=parameter,
-        )
 
 
 def calls_in(steps: "Sequence[tuple[Any, ...]]") -> "list[tuple[tuple[str, ...], str]]":

@@ -65,7 +65,7 @@ def _flags(source: "Source", argument: "tuple[Any, ...]") -> None:
         if word in bits or f"not_{word}" in bits:
             terms.append(f"({bits.get(word, 0)} if {word} else {bits.get('not_' + word, 0)})")
         else:
-            source.globals["_lacks"] = source.binder.lacks_flag
+            source.globals["_lacks"] = source.binder.failures.lacks_flag
             source.before.append(f"if {word}: raise _lacks({source.operation!r}, {word!r})")
     source.call.append(" | ".join(terms) or "0")
     source.types.append(C_TYPES[argument[2]])
@@ -151,7 +151,7 @@ def _struct_bytes(source: "Source", argument: "tuple[Any, ...]") -> None:
     kind, _template = source.binder.structure(argument[1], source.operation)
     name, nbytes = argument[2], ctypes.sizeof(kind)
     source.globals[f"_struct_{name}"] = kind.from_buffer_copy
-    source.globals["_wrong_size"] = source.binder.wrong_size
+    source.globals["_wrong_size"] = source.binder.failures.wrong_size
     given = source.names[name]
     source.before.append(
         f"if len({given}) != {nbytes}: raise _wrong_size({source.operation!r}, {name!r}, len({given}), {nbytes})"

@@ -130,7 +130,7 @@ def _status_lines(source: Source, library: "Library", symbol: str, again: str) -
 
 
 def _failure(source: Source, library: "Library", symbol: str, null: bool) -> str:
-    source.globals["_fail"] = source.binder.failing(library, source.operation, symbol)
+    source.globals["_fail"] = source.binder.failures.failing(library, source.operation, symbol)
     code = repr((library.codes("out_of_memory") or (0,))[0]) if null else "_code"
     given = ", ".join(f"{name!r}: {name}" for name, _kind, _zero, _default in source.entry["takes"])
     return f"_fail({code}, {{{given}}})"
@@ -199,7 +199,7 @@ def policy_function(binder: "Binder", operation: str, action: "Callable[..., Any
     given = ", ".join(source.names[name] for name, _kind, _zero, _default in source.entry["takes"])
     lines = [f"return _action({given})"]
     if binder.description["policies"]:  # what its parts call may fail: the operation is what the caller knows
-        source.globals |= {"_DeviceError": errors.DeviceError, "_of_operation": binder.of_operation}
+        source.globals |= {"_DeviceError": errors.DeviceError, "_of_operation": binder.failures.of_operation}
         raising = f"    raise _of_operation(_error, {operation!r}) from _error.__cause__"
         lines = ["try:", f"    {lines[0]}", "except _DeviceError as _error:", raising]
     return compiled(source, [f"def {operation}({parameters}):", *prologue(source), *lines])

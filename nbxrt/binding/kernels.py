@@ -131,7 +131,7 @@ class Kernels:
         if told is not None:
             return int(told(record.module.state, function))
         if self._attribute is None:
-            raise self._binder.lacks_part("kernels", "attribute")
+            raise self._binder.failures.lacks_part("kernels", "attribute")
         value: int = self._attribute(record.module.state, function, attribute)
         return value
 

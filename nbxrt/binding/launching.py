@@ -36,7 +36,7 @@ class LaunchCall:
         self.function = function
         self.configuration: Mapping[str, int] | None = data["configuration"] if data else None
         self.attribute: Mapping[str, int] | None = data["attribute"] if data else None
-        self._fail = binder.failing(library, _OPERATION, symbol)
+        self._fail = binder.failures.failing(library, _OPERATION, symbol)
         self._library = library
         self._no_context = library.codes("invalid_context") if library.can_enter else ()
 

@@ -97,7 +97,7 @@ class Queues:
         if self._idle is not None:
             return self._is_done(self._idle(record.state, record.queue), "stream_query")
         if self._status is None:
-            raise self._binder.lacks_part("queues", "status")
+            raise self._binder.failures.lacks_part("queues", "status")
         with (
             record.lock
         ):  # of threads that give work at the same time, the last to note it need not be the last to give
@@ -185,7 +185,7 @@ class Queues:
     def keep(self, state: "State", work: int) -> None:
         """One owner more of the handle of work."""
         if self._keep is None:
-            raise self._binder.lacks_part("queues", "keep")
+            raise self._binder.failures.lacks_part("queues", "keep")
         self._keep(state, work)
 
     def failure(self, code: int, operation: str) -> errors.DeviceError:
@@ -311,7 +311,7 @@ class Marks:
 
     def event_create_flags(self, timing: bool, _blocking: bool, interprocess: bool) -> int:
         if interprocess:
-            raise self._binder.lacks_flag("event_create_flags", "interprocess")
+            raise self._binder.failures.lacks_flag("event_create_flags", "interprocess")
         self._binder.state()
         return self._events.add(Event(timing))
 
@@ -377,12 +377,12 @@ class Marks:
         if not target.timing:
             raise errors.ArgumentValueError(f"`{name}` was made without timing")
         if self._time is None:
-            raise self._binder.lacks_part("marks", "time")
+            raise self._binder.failures.lacks_part("marks", "time")
         mark = target.using()
         if mark is None:
             raise errors.ArgumentValueError(f"`{name}` was never recorded")
         if self._time is None:
-            raise self._binder.lacks_part(self.name, "time")
+            raise self._binder.failures.lacks_part(self.name, "time")
         try:
             ticks: int = self._time(mark.state, mark.handle)
         finally:

@@ -46,7 +46,7 @@ def send(
     lines = before
     if optional and not script.ignoring:
         answers = script.share("answers", messages.responds)
-        lacking = script.share("lacking", binder.does_not_answer)
+        lacking = script.share("lacking", binder.failures.does_not_answer)
         lines.append(f"if not {answers}({to}, {selector!r}): raise {lacking}({script.operation!r}, {selector!r})")
     lines += script.settling("undo", settled)
     if not names:
@@ -65,7 +65,7 @@ def _bound(
         return [f"{variable} = {call}"]
     if nil == "allowed" or script.ignoring or kind == "pointer":
         return [f"{variable} = {call} or 0"]
-    fail = script.share("nil", script.source.binder.nil_failure(script.operation, selector, nil))
+    fail = script.share("nil", script.source.binder.failures.nil_failure(script.operation, selector, nil))
     given = ", ".join(f"{name!r}: {name}" for name, *_rest in script.source.entry["takes"])
     words = f", {cells[0]}.value" if cells else ""
     lines = [f"{variable} = {call}", f"if {variable} is None: raise {fail}({{{given}}}{words})"]

@@ -315,7 +315,7 @@ def _call_lines(script: Script, role: str, symbol: str, call: str, returns: "tup
 
 def _failure(script: Script, role: str, symbol: str, code: str) -> str:
     source = script.source
-    fail = script.share("fail", source.binder.failing(source.binder.library(role), source.operation, symbol))
+    fail = script.share("fail", source.binder.failures.failing(source.binder.library(role), source.operation, symbol))
     given = ", ".join(f"{name!r}: {name}" for name, *_rest in source.entry["takes"])
     return f"{fail}({code}, {{{given}}})"
 
@@ -447,7 +447,7 @@ def operation_function(binder: "Binder", operation: str, variant: "tuple[Any, ..
     parameters, checks = signature(source), prologue(source)
     taken = [name for name, *_rest in source.entry["takes"]]
     for name in only_default:
-        source.globals["_only_default"] = binder.only_default
+        source.globals["_only_default"] = binder.failures.only_default
         checks.append(f"if {name} != _default_{name}: raise _only_default({operation!r}, {name!r}, _default_{name})")
     script = Script(source, source.entry["gives"], own_stream="stream" in taken)
     if "queues" in binder.description["policies"]:

@@ -47,7 +47,7 @@ def starting_first(source: Source, library: "Library", name: str) -> None:
     function = source.globals[name]
 
     def start_first(*values: "Any") -> "Any":
-        source.binder.start(library, source.operation)
+        source.binder.failures.start(library, source.operation)
         source.globals[name] = function
         return function(*values)
 

@@ -72,7 +72,7 @@ class Devices:
         """
         if not self.listed:
             if self._forked:
-                raise self._binder.of_a_fork()
+                raise self._binder.failures.of_a_fork()
             with self._lock:
                 if not self.listed:
                     self.listed += self._list()
@@ -114,7 +114,7 @@ class Devices:
                 states = [below for state in states for below in self._below(state, level)]
             states = self._with_default(states)
         except errors.DeviceError as error:
-            if not self._binder.means_no_device(error.kind):
+            if not self._binder.failures.means_no_device(error.kind):
                 raise
             self.why = error
             return []
@@ -135,7 +135,7 @@ class Devices:
         except errors.DeviceError as error:
             if above._level == "":  # noqa: SLF001  # nothing at all is there
                 raise
-            if not self._binder.means_no_device(error.kind):
+            if not self._binder.failures.means_no_device(error.kind):
                 raise
             self.why = error
             return []
