@@ -98,9 +98,8 @@ class Queues:
             return self._is_done(self._idle(record.state, record.queue), "stream_query")
         if self._status is None:
             raise self._binder.failures.lacks_part("queues", "status")
-        with (
-            record.lock
-        ):  # of threads that give work at the same time, the last to note it need not be the last to give
+        # of threads that give work at the same time, the last to note it need not be the last to give
+        with record.lock:
             statuses = [self._status(record.state, work) for work in list(record.in_flight)]
         return all(self._is_done(status, "stream_query") for status in statuses)
 
@@ -377,12 +376,10 @@ class Marks:
         if not target.timing:
             raise errors.ArgumentValueError(f"`{name}` was made without timing")
         if self._time is None:
-            raise self._binder.failures.lacks_part("marks", "time")
+            raise self._binder.failures.lacks_part(self.name, "time")
         mark = target.using()
         if mark is None:
             raise errors.ArgumentValueError(f"`{name}` was never recorded")
-        if self._time is None:
-            raise self._binder.failures.lacks_part(self.name, "time")
         try:
             ticks: int = self._time(mark.state, mark.handle)
         finally:
