@@ -11,7 +11,6 @@ import importlib.util
 import itertools
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -207,13 +206,12 @@ def engines() -> Path:
 @pytest.fixture
 def simulate(tmp_path: Path) -> Callable[..., Simulation]:
     """Builds a simulated vendor library in a folder of its own, so that its state is this test's alone."""
-    from nbxrt.simulation import build
+    import simulations
 
-    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
     count = itertools.count()
 
     def simulated(backend: Any, version: str | None = None, **options: Any) -> Simulation:
         folder = options.pop("folder", None) or tmp_path / f"simulation-{next(count)}"
-        return build(backend, folder, version=version, cache=cache, **options)
+        return simulations.built(backend, folder, version=version, **options)
 
     return simulated

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nbxrt
+import simulations
 
 if TYPE_CHECKING:
     from conftest import CommandLine
 
-pytestmark = [
-    pytest.mark.needs("cc"),
-    pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS"),
-]
+pytestmark = [*simulations.NEEDED]
 
 
 def test_a_shell_that_takes_the_lines_has_the_devices(cli: CommandLine) -> None:

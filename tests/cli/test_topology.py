@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import socket
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import simulations
 from nbxrt.distributed.topology import numa_node
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conftest import CommandLine
     from nbxrt.simulation import Simulation
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
+pytestmark = [*simulations.NEEDED]
 
 
 @pytest.fixture
@@ -29,7 +29,6 @@ def three(cli: CommandLine, simulate: Callable[..., Simulation]) -> CommandLine:
     return cli
 
 
-@pytest.mark.needs("cc")
 def test_every_pair_of_devices_has_its_path(three: CommandLine) -> None:
     ended = three("topology", "cuda")
 
@@ -54,7 +53,6 @@ def test_every_pair_of_devices_has_its_path(three: CommandLine) -> None:
     ]
 
 
-@pytest.mark.needs("cc")
 @pytest.mark.tier("all")
 def test_copies_are_measured_on_request(three: CommandLine) -> None:
     ended = three("topology", "cuda", "--measure", "--json")
@@ -65,7 +63,6 @@ def test_copies_are_measured_on_request(three: CommandLine) -> None:
     assert re.search(r"peer \d+ GB/s", three("topology", "cuda", "--measure").out)
 
 
-@pytest.mark.needs("cc")
 def test_looking_gives_no_device_a_context(three: CommandLine, tmp_path: Path) -> None:
     three("topology", "cuda", NBXRT_SIM_LOG=str(tmp_path / "log"))
 

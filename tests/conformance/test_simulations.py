@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import simulations
 from nbxrt import conformance
 from nbxrt.conformance import ModuleImage, Outcome
 from nbxrt.simulation import Simulation, build
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
-    pytest.mark.needs("cc"),
-    pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS"),
+    *simulations.NEEDED,
 ]
 
 OLDER = [pytest.mark.tier("all")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbxrt.simulation import build
+import simulations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def answers(engines: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """What each job answered, and under `files` what its workers wrote down."""
-    simulation = build("cuda", tmp_path_factory.mktemp("simulation"), version="12.9", devices=4)
+    simulation = simulations.built("cuda", tmp_path_factory.mktemp("simulation"), version="12.9", devices=4)
     written = tmp_path_factory.mktemp("written")
     shared = {**environment, **simulation.environment(obey_visibility=1), "RAY_AUTH_MODE": "disabled"}
     command = [str(engines / "ray" / "bin" / "python"), str(HERE / "ray_driver.py"), str(written)]

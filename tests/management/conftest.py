@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 import nbxrt
+import simulations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,12 +19,7 @@ Opened = tuple["Simulation", nbxrt.Runtime]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name == "management":
-            item.add_marker(pytest.mark.needs("cc"))
-            item.add_marker(
-                pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
-            )
+    simulations.mark(items, "management")
 
 
 @pytest.fixture

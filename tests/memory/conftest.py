@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import nbxrt
+import simulations
 from nbxrt import memory
 
 if TYPE_CHECKING:
@@ -26,21 +21,13 @@ MEMORY = {"device", "pool", "mapped", "pinned", "allocation", "range"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name == "memory":
-            item.add_marker(pytest.mark.needs("cc"))
-            item.add_marker(
-                pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
-            )
+    simulations.mark(items, "memory")
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
     """A vendor library, built once for the tests of a module."""
-    from nbxrt.simulation import build
-
-    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
-    return build("cuda", tmp_path_factory.mktemp("library"), version="12.9", cache=cache)
+    return simulations.built("cuda", tmp_path_factory.mktemp("library"), version="12.9")
 
 
 @pytest.fixture
@@ -99,12 +86,8 @@ def run(library: Simulation) -> Callable[..., tuple[int, str]]:
     """Runs a program in a process of its own on the simulation; its exit code and what it wrote to standard error."""
 
     def program(text: str, **settings: object) -> tuple[int, str]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
-        own = {name: settings.pop(name) for name in list(settings) if name.startswith("NBXRT_")}
-        environment |= library.environment(**settings) | {name: str(value) for name, value in own.items()}
-        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NBX_GPU_BACKEND": "cuda"}
-        command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        own = {name: str(settings.pop(name)) for name in list(settings) if name.startswith("NBXRT_")}
+        done = simulations.run(text, library.environment(**settings) | own | {"NBX_GPU_BACKEND": "cuda"})
         return done.returncode, done.stderr
 
     return program

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
-import sys
-import tempfile
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import nbxrt
+import simulations
 from nbxrt import memory
 
 if TYPE_CHECKING:
@@ -28,11 +24,7 @@ VERSIONS = {"cuda": "12.9", "hip": "7.1"}
 
 def needs_simulation(*values: str) -> list[Any]:
     """Backends as parameters; simulated ones need a compiler."""
-    marks = [
-        pytest.mark.needs("cc"),
-        pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS"),
-    ]
-    return [pytest.param(value, marks=marks if value in VERSIONS else ()) for value in values]
+    return [pytest.param(value, marks=simulations.NEEDED if value in VERSIONS else ()) for value in values]
 
 
 @pytest.fixture
@@ -63,15 +55,12 @@ def in_force() -> Iterator[Callable[[Runtime], Runtime]]:
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Simulation]:
     """Builds each simulation once in a run and opens it once: most tests ask for one, and building takes longer."""
-    from nbxrt.simulation import build
-
-    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
     built: dict[str, Simulation] = {}
     opened: dict[str, Runtime] = {}
 
     def fresh(name: str) -> Simulation:
         if name not in built:
-            built[name] = build(name, tmp_path_factory.mktemp(name), version=VERSIONS[name], cache=cache)
+            built[name] = simulations.built(name, tmp_path_factory.mktemp(name), version=VERSIONS[name])
             opened[name] = built[name].open()
             built[name].runtime = opened[name]  # type: ignore[attr-defined]
         built[name].reset()
@@ -133,13 +122,9 @@ def run() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a program in a process of its own, that uses a backend or a simulation; what became of it."""
 
     def program(text: str, backend: Simulation | str = "host", **settings: object) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("NBXRT_")}
-        name = backend if isinstance(backend, str) else backend.name
-        environment |= {"NBX_GPU_BACKEND": name, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        if not isinstance(backend, str):
-            environment |= backend.environment(**settings)
-        command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        if isinstance(backend, str):
+            return simulations.run(text, {"NBX_GPU_BACKEND": backend})
+        return simulations.run(text, {"NBX_GPU_BACKEND": backend.name} | backend.environment(**settings))
 
     return program
 

@@ -6,7 +6,6 @@ import copy
 import gc
 import pickle
 import re
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 import nbxrt
+import simulations
 from nbxrt.objects import dlpack
 from nbxrt.objects.state import state_of
 from nbxrt.simulation import read_log
@@ -88,11 +88,7 @@ def backends(*, all_tiers: tuple[str, ...] = ("host", "cuda")) -> list[Any]:
         pytest.param(
             name,
             marks=[
-                *(
-                    []
-                    if name == "host"
-                    else [pytest.mark.needs("cc"), pytest.mark.skipif(sys.platform == "win32", reason="no simulations")]
-                ),
+                *([] if name == "host" else simulations.NEEDED),
                 *([] if name in all_tiers else [pytest.mark.tier("all")]),
             ],
         )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import simulations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +19,7 @@ VERSIONS = [("cuda", "11.8"), ("cuda", "12.9"), ("cuda", "13.5"), ("hip", "5.2")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name == "simulation":
-            item.add_marker(pytest.mark.needs("cc"))
-            item.add_marker(
-                pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
-            )
+    simulations.mark(items, "simulation")
 
 
 @pytest.fixture(params=VERSIONS, ids="-".join)
@@ -53,11 +46,7 @@ def run() -> Callable[..., str]:
     """Runs a program in a process of its own that uses a simulation; what it printed. It must print no complaint."""
 
     def program(text: str, simulation: Simulation, **settings: object) -> str:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("NBXRT_")}
-        environment |= simulation.environment(**settings)
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        command = [sys.executable, "-W", "error", "-c", textwrap.dedent(text)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = simulations.run(text, simulation.environment(**settings))
         assert done.stderr == ""
         assert done.returncode == 0
         return done.stdout
