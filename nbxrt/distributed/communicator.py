@@ -163,8 +163,11 @@ class Communicator:
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """A communicator of the ranks that give the same colour, in order of key, then of rank; None takes no part.
 
-        All ranks call it. Raises: CommunicatorError; DeviceError.
+        All ranks call it. Raises: ArgumentTypeError; CommunicatorError; DeviceError.
         """
+        for name, value in (("color", 0 if color is None else color), ("key", key)):
+            if value.__class__ is not int:
+                raise errors.ArgumentTypeError(f"`split`: `{name}` is an integer, not {value!r}", parameter=name)
         self._refuse_if_over()
         said = [answer.split(b" ") for answer in self.gather(f"{'-' if color is None else color} {key}".encode())]
         places = [(int(one_key), rank) for rank, (one, one_key) in enumerate(said) if one == str(color).encode()]

@@ -221,6 +221,8 @@ def refusals(comm: Any) -> None:
         (lambda: comm.send(x, "next"), TypeError, "`peer` is a rank, not 'next'"),
         (lambda: comm.all_reduce(x, dtype="complex64"), TypeError, "`complex64` is no element type"),
         (lambda: comm.all_reduce(x, stream="main"), TypeError, "`stream` takes a Stream"),
+        (lambda: comm.split("a b"), TypeError, "`color` is an integer, not 'a b'"),
+        (lambda: comm.split(0, 1.5), TypeError, "`key` is an integer, not 1.5"),
         (lambda: copy.copy(comm), TypeError, "takes plain data, not Communicator"),
     ]
     for call, kind, said in wrong:
