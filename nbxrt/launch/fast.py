@@ -21,7 +21,6 @@ from nbxrt.launch import checking, keys, signature, streams
 from nbxrt.launch.launcher import failure
 from nbxrt.objects.device import Device
 from nbxrt.objects.memory import Memory
-from nbxrt.objects.stream import Stream, current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -512,15 +511,10 @@ class Kernel:
 
     def _note(self, stream: int, *arguments: "Any") -> None:
         """Arrays of other streams are in use by this one now; closed ones are refused."""
-        runtime = self.session.driver.runtime
         for value in arguments:
             memory = getattr(value, "memory", None)
             if isinstance(memory, Memory) and memory.home != stream:
-                memory.check()
-                if stream == 0 or runtime.current.streams:
-                    memory.used_on(current_stream_of(memory.device))
-                else:
-                    memory.used_on(Stream.from_handle(stream, memory.device))
+                streams.note_use(memory, stream)
 
     def _failed(
         self, shape: "Any", slow: "Callable[..., Any]", code: int, stream: int, x: int, y: int, z: int, *given: "Any"

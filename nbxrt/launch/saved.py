@@ -14,7 +14,6 @@ from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.objects.device import Device
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.state import runtime_in_force
-from nbxrt.objects.stream import current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,13 +100,11 @@ class CompiledKernel:
         self, runtime: "Runtime", device: Device, extents: "tuple[int, int, int]", values: "list[Any]"
     ) -> None:
         launcher, function, _module = self._ready(runtime, device.index)
-        stream = current_stream_of(device)
         handle = streams.current(runtime, device.index)
         for value in values:
             memory = getattr(value, "memory", None)
             if isinstance(memory, Memory):
-                memory.check()
-                memory.used_on(stream)
+                streams.note_use(memory, handle)
         launcher.launch(extents, handle, function, values, [*self.signature])
 
     def _device(self, runtime: "Runtime", values: "list[Any]") -> Device:

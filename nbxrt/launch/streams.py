@@ -2,10 +2,13 @@
 
 import sys
 
+from nbxrt.objects.stream import Stream, current_stream_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nbxrt.objects.memory import Memory
     from nbxrt.runtime import Runtime
 
 
@@ -19,6 +22,13 @@ def current(runtime: "Runtime", device: int) -> int:
         streams[device].check()
         return int(streams[device].handle)
     return torchs(device)
+
+
+def note_use(memory: "Memory", handle: int) -> None:
+    """Memory is in use by the stream that a launch goes to, be it nbxrt's or torch's. Raises: ArgumentValueError."""
+    memory.check()
+    stream = current_stream_of(memory.device)
+    memory.used_on(stream if stream.handle == handle else Stream.from_handle(handle, memory.device))
 
 
 def torchs(device: int) -> int:

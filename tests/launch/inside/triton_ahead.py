@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import kernels
@@ -99,6 +100,26 @@ def test_a_damaged_file_is_refused(saved):
         saved.write_bytes(damaged)
         with pytest.raises(nbxrt.ArgumentValueError, match=says):
             nbxrt.load_kernel(saved)
+
+
+def test_memory_of_a_saved_kernel_waits_for_torchs_stream_where_torch_is_in_use(saved, simulate, monkeypatch):
+    simulation, runtime = simulate()
+    device, other = nbxrt.Device(0, runtime=runtime), runtime.stream_create()
+    accelerator = types.SimpleNamespace(
+        is_initialized=lambda: True, current_stream=lambda _device: types.SimpleNamespace(cuda_stream=other)
+    )
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=accelerator))
+    kernel = nbxrt.load_kernel(saved)
+    x = nbxrt.empty(1024, device=device)
+    address = x.ptr
+
+    with nbxrt.use(runtime):
+        kernel[(4,)](x, x, x, 5)
+    del x
+    again = nbxrt.empty(1024, device=device)
+
+    assert simulation.pending() > 0
+    assert again.ptr != address
 
 
 def test_another_architecture_is_refused_by_name(saved, simulate):
