@@ -444,7 +444,9 @@ class Kernel:
             ]
         lines += [
             "    _nbx_streams = _nbx_current.streams",
-            f"    if _nbx_streams and {device} in _nbx_streams: _nbx_s = _nbx_streams[{device}].handle",
+            f"    if _nbx_streams and {device} in _nbx_streams:",
+            f"        _nbx_s = _nbx_streams[{device}].handle",
+            f"        if _nbx_s is None: return _nbx_slow({everything})",
             f"    else: _nbx_s = 0 if 'torch' not in _nbx_modules else _nbx_torchs({device})",
             *self._memory_lines(shape, arguments),
             "    try: _nbx_slot = _nbx_take()",

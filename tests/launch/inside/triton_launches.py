@@ -140,6 +140,24 @@ def test_torchs_current_stream_is_shared_where_torch_is_in_use(cuda, monkeypatch
     assert sorted(launch.stream for launch in simulation.launches()) == [0, stream]
 
 
+@pytest.mark.parametrize("vendor", ["cuda", "hip"])
+def test_a_closed_stream_is_refused(vendor, simulate):
+    simulation, runtime = simulate(vendor)
+    x = array(runtime, 64)
+    foreign, stream = Foreign(x.ptr, "float32"), nbxrt.Stream(nbxrt.Device(0, runtime=runtime))
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    kernels.add[(1,)](foreign, foreign, foreign, 64, BLOCK=64)
+
+    with stream:
+        stream.close()
+        for each in (x, foreign):
+            with pytest.raises(nbxrt.ArgumentValueError, match=r"the stream of .* is closed"):
+                kernels.add[(1,)](each, each, each, 64, BLOCK=64)
+    runtime.sync()
+
+    assert len(simulation.launches()) == 2
+
+
 def test_a_closed_array_is_refused(cuda):
     simulation, runtime = cuda
     x, closed = array(runtime, 64), array(runtime, 64)
