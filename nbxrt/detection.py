@@ -198,6 +198,7 @@ def _ask_runtime(report: BackendReport) -> None:
         opened = runtime.opened(report.name)
         report.count = opened.device_count()
         gpus = report.count if opened.description["devices"] is None else opened.gpu_count()
+        opened.has_gpu = bool(gpus)
     except errors.NbxrtError as error:
         report.device, report.device_reason, report.error = "no", error.summary, error
         return

@@ -55,6 +55,8 @@ class Runtime(Operations):
         self.account: DeviceAllocator | None = None
         #: What its objects share, which nbxrt.objects makes at its first use.
         self.objects: State | None = None
+        #: Whether it has a GPU, where detection had to ask it.
+        self.has_gpu: bool | None = None
 
     def _open(self) -> None:
         """Load the runtime library and see that every required operation can be bound.
@@ -122,11 +124,6 @@ class Runtime(Operations):
         return _adapter()(self._binder, operation, getattr(self, operation))
 
     # what people ask of a runtime
-
-    @property
-    def counted(self) -> int:
-        """The number of devices as far as it was asked for already: 0 before that."""
-        return int(self._binder.devices[0])
 
     def supports(self, operation: str, device: "int | None" = None) -> bool:
         """Whether the backend offers the operation here; with a device, whether that device does too.

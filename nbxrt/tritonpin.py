@@ -45,7 +45,7 @@ def _device_is_there(name: str) -> bool:
     there, _why = presence.device_there(descriptions.load(name), Machine())
     if there is not None:
         return there
-    return any(each.name == name and each.counted for each in runtime.all_open())  # where only the runtime can tell
+    return any(each.name == name and each.has_gpu for each in runtime.all_open())  # where only the runtime can tell
 
 
 def _installed(key: str) -> bool:

@@ -19,6 +19,8 @@ def join(runtime: Runtime, device: int, identity: bytes, rank: int, size: int, t
     Raises: as `nbxrt.distributed.join`.
     """
     _demand_rank(rank, size)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise errors.ArgumentTypeError(f"`timeout` is seconds, not {timeout!r}", parameter="timeout", value=timeout)
     if not timeout > 0:
         raise errors.ArgumentValueError(f"`timeout` is more than 0 seconds, not {timeout!r}", parameter="timeout")
     try:

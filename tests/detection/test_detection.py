@@ -530,6 +530,17 @@ class TestTriton:
 
         assert os.environ["TRITON_DEFAULT_BACKEND"] == "nvidia"
 
+    @pytest.mark.parametrize(("count", "key"), [(1, "nvidia"), (0, None)])
+    def test_a_device_that_only_the_runtime_can_tell_is_there_when_it_has_counted_one(
+        self, triton: Path, box: Box, count: int, key: str | None
+    ) -> None:
+        box.runtime("cuda", count=count)
+        add_node(box.root, "/dev/dxg")
+
+        nbxrt.gpu_backend()
+
+        assert os.environ.get("TRITON_DEFAULT_BACKEND") == key
+
     def test_without_triton_or_without_a_device_nothing_is_set(self, box: Box) -> None:
         box.runtime("cuda")
 

@@ -15,6 +15,7 @@ from triton import knobs
 from triton.runtime.jit import JITFunction
 
 import nbxrt
+from nbxrt.memory.allocator import account_of
 
 SCALE = tl.constexpr(2)
 
@@ -256,7 +257,7 @@ def test_kernels_that_the_device_cannot_hold_are_skipped_by_an_autotuner(simulat
 def test_scratch_is_allocated_for_the_time_of_a_launch(cuda):
     simulation, runtime = cuda
     x, out = array(runtime, 1024), array(runtime, 1024)
-    held = len(simulation.ledger())
+    held = account_of(runtime).memory_allocated()
 
     compiled = described[(3,)](x, out, 16)
     runtime.sync()
@@ -264,7 +265,9 @@ def test_scratch_is_allocated_for_the_time_of_a_launch(cuda):
     assert compiled.metadata.global_scratch_size > 0
     (launch,) = simulation.launches()
     assert int.from_bytes(launch.arguments[-2], "little") != 0
-    assert len([live for live in simulation.ledger() if live.kind in ("device", "pool")]) <= held
+    assert int.from_bytes(launch.arguments[-2], "little") % compiled.metadata.global_scratch_align == 0
+    assert account_of(runtime).memory_allocated() == held
+    assert account_of(runtime).peak_memory_allocated() > held
 
 
 @triton.jit
