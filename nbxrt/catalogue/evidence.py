@@ -51,18 +51,18 @@ def _is_bound(subject: Subject, name: str, bound: list[str]) -> bool:
 def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
     """Names in headers are of words, codes and fields that the file has."""
     headers = subject.section("headers")
-    for enum, names in headers.get("enums", {}).items():
-        if ("enums", enum) in subject.broken:
-            continue  # what else it has is not known
+    for enum, names in (headers.get("enums") or {}).items():
+        if names is None or ("enums", enum) in subject.broken:
+            continue  # nothing has a name, or what else it has is not known
         known = {word for _path, entry in _entries(subject, enum) for word in entry.get("words", entry)}
         yield from _strangers(subject, ("headers", "enums", enum), names, known, f"`enums.{enum}`")
-    for role, names in headers.get("codes", {}).items():
+    for role, names in (headers.get("codes") or {}).items():
         kinds = subject.mapping("libraries", role, "status", "kinds")
         yield from _strangers(
             subject, ("headers", "codes", role), names, {"success", *kinds}, f"`libraries.{role}.status`"
         )
         yield from _wrong_counts(subject, role, names, kinds)
-    for struct, names in headers.get("structs", {}).items():
+    for struct, names in (headers.get("structs") or {}).items():
         if ("structs", struct) in subject.broken:
             continue
         layouts = [

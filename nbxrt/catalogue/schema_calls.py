@@ -255,7 +255,7 @@ _ITEM_TYPES = [*C_TYPES, "bytes"]
 
 
 def _item(parameter: Schema) -> Schema:
-    length = keyed("a size", "The size of a parameter that holds bytes.", {"length": parameter})
+    length = keyed("a size", "The size of a parameter that holds bytes.", {"length": parameter}, ["length"])
     return {
         "description": "A number, a parameter, or `{length: …}`.",
         "type": ["integer", "string", "object"],

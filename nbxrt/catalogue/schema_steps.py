@@ -162,17 +162,17 @@ _KINDS: dict[str, Callable[[str], Schema]] = {
 
 
 def _returns() -> Schema:
-    named = {
-        "result": {"description": "The value is bound to this name.", **reference("step_name")},
-        "pointer": {
-            "description": "The value is bound to this name, and null means out of memory.",
-            **reference("step_name"),
-        },
-        "type": reference("c_type"),
+    pointer = {
+        "description": "The value is bound to this name, and null means out of memory.",
+        **reference("step_name"),
     }
+    result = {"description": "The value is bound to this name.", **reference("step_name")}
+    forms = chain(
+        {"pointer": keyed("`returns`", "A pointer.", {"pointer": pointer})},
+        keyed("`returns`", "A result.", {"result": result, "type": reference("c_type")}, ["result"]),
+    )
     says = "What the function returns; `status` when left out."
-    result = keyed("`returns`", "A result.", named, minProperties=1, maxProperties=2)
-    return either(says, choice(RETURNS, says), result)
+    return either(says, choice(RETURNS, says), forms)
 
 
 def _part(where: Schema) -> Schema:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
+from nbxrt.catalogue.forms import names_in
 from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.verbs import DEVICE, Bind, verb_of
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Sequence:
-    """A list of steps: where it stands, what is bound before it, and what it has to bind."""
+    """A list of steps: where it stands, what is bound before it, what it has to bind, and what of it has a type."""
 
     what: str
     path: Path
@@ -32,6 +33,7 @@ class Sequence:
     gives: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
     ignores: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
     is_operation: bool = False
 
 
@@ -55,6 +57,7 @@ def _of_operations(subject: Subject) -> Iterator[Sequence]:
                 tuple(each.name for each in operation.gives),
                 tuple(variant.spec.get("result", ())),
                 (*variant.spec.get("ignores", ()), *variant.spec.get("only_default", ())),
+                tuple(each.name for each in operation.gives),
                 is_operation=True,
             )
 
@@ -73,6 +76,7 @@ def _of_policies(subject: Subject) -> Iterator[Sequence]:
                     known[name].takes,
                     tuple(known[name].gives),
                     tuple(form.get("result", ())),
+                    typed=tuple(known[name].gives),
                 )
 
 
@@ -98,7 +102,7 @@ def _of_devices(subject: Subject) -> Iterator[Sequence]:
             ("release", {**above, level["as"]: "pointer"}, ()),
         ):
             if key in level:
-                yield Sequence(f"`{key}`", (*path, key), level[key], takes, gives)
+                yield Sequence(f"`{key}`", (*path, key), level[key], takes, gives, typed=("count",))
         above = {**above, level["as"]: "pointer"}
         last = level["as"]
     default = subject.value("devices", "default")
@@ -109,8 +113,9 @@ def _of_devices(subject: Subject) -> Iterator[Sequence]:
 
 def handles(subject: Subject) -> list[str]:
     """The names of the handles that a device has."""
-    levels = subject.mapping("devices").get("levels", ())
-    return [level["as"] for level in levels if isinstance(level, dict) and isinstance(level.get("as"), str)]
+    levels = subject.mapping("devices").get("levels")
+    known = levels if isinstance(levels, list) else ()
+    return [level["as"] for level in known if isinstance(level, dict) and isinstance(level.get("as"), str)]
 
 
 def check_steps(subject: Subject) -> Iterator[Diagnostic]:
@@ -129,6 +134,7 @@ class _Walk:
     used: set[str] = attrs.field(factory=set)
     inner: set[str] = attrs.field(factory=set)
     hidden: bool = False
+    has_stranger: bool = False
 
     def faults(self) -> Iterator[Diagnostic]:
         self.bound = dict(self.sequence.takes)
@@ -150,15 +156,15 @@ class _Walk:
         verb = verb_of(step)
         if verb is None:
             return
-        binds = []
-        for name in verb.names_in(step):
-            if isinstance(name, Bind):
-                binds.append(name)
-            else:
+        names = list(verb.names_in(step))
+        binds = [name for name in names if isinstance(name, Bind)]
+        for name in names:
+            if not isinstance(name, Bind):
                 yield from self._use((*path, *name.path), name.name)
         for key, rule in verb.keys.items():
             if rule.kind == "device" and key in step:
                 yield from self._base((*path, key), step[key])
+        yield from _untyped_cells(self.subject, path, step, self.sequence.typed)
         outside = dict(self.bound)
         for bind in binds:
             yield from self._bind((*path, *bind.path), bind)
@@ -181,6 +187,7 @@ class _Walk:
             yield from self._base(path, base)
             yield from self._entry(path, entry)
         elif name not in self.bound and not self.hidden:
+            self.has_stranger = True
             message = f"{self.sequence.what} uses {quoted(name)}, which nothing has bound before"
             yield self.subject.diagnostic(path, "unknown-name", message, hint=did_you_mean(name, [*self.bound]))
 
@@ -212,7 +219,7 @@ class _Walk:
         ignored = {*self.sequence.ignores}
         flags = self._flags()
         left_out = [name for name in self.sequence.takes if name not in self.used | ignored | flags]
-        if left_out:
+        if left_out and not self.has_stranger:  # what an unknown name was meant to be is not left out
             them = "it" if len(left_out) == 1 else "them"
             message = f"the steps of {self.sequence.what} do not use {listed(left_out)}"
             hint = f"use {them}, or name {them} under `ignores`"
@@ -250,6 +257,47 @@ class _Walk:
             yield self.subject.diagnostic(self.sequence.path, "unbound-result", message, at="key")
 
 
+def _untyped_cells(
+    subject: Subject, path: Path, call: Mapping[str, Any], typed: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    """The cells of a call that have no type: neither one of their own nor that of a result."""
+    for index, argument in enumerate(call.get("args", ())):
+        is_cell = isinstance(argument, dict) and "out" in argument and "struct" not in argument
+        if is_cell and "type" not in argument and argument["out"] not in typed:
+            message = f"{quoted(argument['out'])} is no result, so its cell has no type"
+            hint = "a cell that is no result needs a `type`"
+            yield subject.diagnostic((*path, "args", index, "out"), "unknown-name", message, hint=hint)
+
+
+def check_device_calls(subject: Subject) -> Iterator[Diagnostic]:
+    """What a call under `devices` passes is a handle of a level above, or the symbol that is asked for."""
+    for path, call, known in _device_calls(subject):
+        for index, argument in enumerate(call["args"]):
+            for name in names_in(argument):
+                if name.role in ("parameter", "mention") and name.name not in known:
+                    message = f"this call passes {quoted(name.name)}, which is no handle that is known here"
+                    where, hint = (*path, "args", index, *name.path), did_you_mean(name.name, known)
+                    label = f"known here: {listed(known)}" if known else ""
+                    yield subject.diagnostic(where, "unknown-name", message, label=label, hint=hint)
+        yield from _untyped_cells(subject, path, call, ())
+
+
+def _device_calls(subject: Subject) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
+    """Path, call and known names of every call under `devices` that is no step."""
+    levels = subject.value("devices", "levels") or ()
+    above = [level["as"] for level in levels]
+    for index, level in enumerate(levels):
+        if "call" in level:
+            yield ("devices", "levels", index), level, above[:index]
+    written = subject.section("devices") if levels else {}  # without levels no handle is known
+    if "gpu" in written:
+        yield ("devices", "gpu"), written["gpu"], above
+    for model, probe in written.get("models", {}).items():
+        yield ("devices", "models", model), probe, above
+    if "functions" in written:
+        yield ("devices", "functions"), written["functions"], [*above, "symbol"]
+
+
 def check_pending(subject: Subject) -> Iterator[Diagnostic]:
     """Work that is left in flight, and a set of streams, belong to the policy `queues`."""
     if "queues" in subject.mapping("policies"):
@@ -263,7 +311,7 @@ def check_pending(subject: Subject) -> Iterator[Diagnostic]:
 
 def check_models(subject: Subject) -> Iterator[Diagnostic]:
     """A model that steps are for is one that devices can be."""
-    known = [*subject.mapping("devices").get("models", ())]
+    known = [*subject.mapping("devices", "models")]
     for sequence in sequences(subject):
         path = sequence.path[:-1]
         form = subject.document.at(path)
@@ -289,6 +337,7 @@ def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
 
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_steps,
+    check_device_calls,
     check_pending,
     check_models,
     check_policies_are_given,
