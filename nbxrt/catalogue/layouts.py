@@ -47,7 +47,9 @@ def check_fields(subject: Subject) -> Iterator[Diagnostic]:
                 message = (
                     f"the field {quoted(field)} ends at byte {end}, and {quoted(name)} has {layout['bytes']} bytes"
                 )
-                yield subject.diagnostic((*path, "fields", field), "field-outside-struct", message, at="key")
+                size = f", {spec[2]} bytes" if len(spec) > 2 else ""
+                where, label = (*path, "fields", field), f"at {spec[0]}, of type {spec[1]}{size}"
+                yield subject.diagnostic(where, "field-outside-struct", message, at="key", label=label)
         for field in layout.get("constants", {}):
             if field not in layout.get("fields", {}):
                 facts = _unknown_field(name, field, layout)

@@ -126,7 +126,8 @@ def _misfits(subject: Subject, path: Path, step: Mapping[str, Any], signature: A
     returns, arguments = signature
     if len(given) != len(arguments):
         message = f"{quoted(selector)} takes {_arguments(len(arguments))}, and {_given(len(given))} given"
-        yield subject.diagnostic((*path, "send"), "wrong-message", message)
+        where, at = ((*path, "args"), "key") if "args" in step else ((*path, "send"), "value")
+        yield subject.diagnostic(where, "wrong-message", message, at=at)
     if ("to" in step) == ("class" in step):
         message = f"{quoted(selector)} is sent to an object, `to`, or to a `class`"
         yield subject.diagnostic((*path, "send"), "wrong-message", message)
@@ -184,10 +185,10 @@ def check_ownership(subject: Subject) -> Iterator[Diagnostic]:
                 message = f"{quoted(name)} is not ours by its selector's name, and is gone when the steps end"
                 hint = "say `keep: true`"
                 yield subject.diagnostic((*path, "as"), "wrong-owner", message, hint=hint)
-            if is_ours and not is_given and not any(_releases(each, name) for each in sequence.steps):
+            if is_ours and not is_given and not any(_may_release(each, name, known) for each in sequence.steps):
                 message = f"{quoted(name)} is ours, and is neither released nor handed over"
-                hint = "release it under `finally`"
-                yield subject.diagnostic((*path, "as"), "wrong-owner", message, hint=hint)
+                label, hint = "nothing sends `release` to it", "release it under `finally`"
+                yield subject.diagnostic((*path, "as"), "wrong-owner", message, label=label, hint=hint)
 
 
 def _hands_over(step: Mapping[str, Any], name: str) -> bool:
@@ -195,10 +196,10 @@ def _hands_over(step: Mapping[str, Any], name: str) -> bool:
     return name in (step.get("object") if {"track", "mint"} & step.keys() else "", step.get("pend"), step.get("put"))
 
 
-def _releases(step: Mapping[str, Any], name: str) -> bool:
-    """Whether a step, or what follows it in any case, releases an object."""
-    sent = (step, *step.get("finally", ()))
-    return any(each.get("send") == "release" and each.get("to") == name for each in sent if isinstance(each, dict))
+def _may_release(step: Mapping[str, Any], name: str, known: Mapping[str, Any]) -> bool:
+    """Whether a step, or what follows it in any case, releases an object; an unknown message is told by itself."""
+    sent = [each for each in (step, *step.get("finally", ())) if each.get("to") == name]
+    return any(each.get("send") == "release" or each.get("send") not in known for each in sent)
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (

@@ -186,12 +186,13 @@ def draw_mapping(draw: st.DrawFn, data: Any) -> dict[str, Any]:
 
 
 def words_in(node: Any) -> Sequence[str]:
-    """Every word of a part of a file."""
+    """Every word of a part of a file; of a name with a dot also what stands before it."""
     if isinstance(node, dict):
         return [*map(str, node), *(word for value in node.values() for word in words_in(value))]
     if isinstance(node, list):
         return [word for value in node for word in words_in(value)]
-    return [str(node)]
+    base, dot, _entry = str(node).partition(".")
+    return [str(node), *([base] if dot and base.isidentifier() else [])]
 
 
 def lines_of(document: Document, path: tuple[str | int, ...]) -> range:
@@ -215,6 +216,43 @@ def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(changed: C
         assert document.data == data
         assert meaning(document.data) == meaning(json.loads(json.dumps(data)))
     demand_that_the_change_is_told(document, path, words, found)
+
+
+FOUND: list[tuple[str, tuple[str | int, ...], Any]] = [
+    ("cuda", ("headers", "codes"), None),
+    ("cuda", ("headers", "enums", "memcpy_kind"), None),
+    ("cuda", ("operations", "mem_set_access", "args", 2, "by_pointer", "flags"), {}),
+    ("cuda", ("structs", "CUmemAllocationProp", "fields", "location_id", 0), 826),
+    ("metal", ("devices", "levels"), 826),
+    ("metal", ("policies", "kernels", "function", "steps", 0, "args"), []),
+    ("metal", ("policies", "kernels", "function", "steps", 1, "finally", 0, "send"), "x"),
+    ("metal", ("policies", "kernels", "function", "steps", 1, "finally", 0, "send"), "length"),
+    ("opencl", ("devices", "gpu", "args"), ["x"]),
+    ("opencl", ("devices", "levels", 0, "args", 2), "x"),
+    ("opencl", ("devices", "models"), 826),
+    ("opencl", ("devices", "models", "coarse_svm", "args", 3), {"out": "capabilities"}),
+    ("opencl", ("operations", "device_name", "steps", 0, "args", 0), None),
+    ("opencl", ("operations", "device_name", "steps", 0, "args", 0), "x"),
+    ("opencl", ("state", "context", "steps", 0, "args", 2, "array"), [{}]),
+    ("opencl", ("state", "context", "steps", 0, "returns"), {"type": "pointer"}),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "value"), FOUND, ids=lambda part: str(part)[:60])
+def test_what_random_changes_once_found_stays_mended(name: str, path: tuple[str | int, ...], value: Any) -> None:
+    data = copy.deepcopy(next(each for each in DATA if each["name"] == name))
+    *above, last = path
+    node: Any = data
+    for part in above:
+        node = node[part]
+    words = {*words_in(node[last]), *words_in(value), str(last)}
+    node[last] = value
+
+    document, found = faults_of(yaml.dump(data, Dumper=Plain, sort_keys=False))
+
+    demand_that_the_change_is_told(document, path, words, found)
+    if not found:
+        assert meaning(data)
 
 
 @pytest.mark.tier("all")
