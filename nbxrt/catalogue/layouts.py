@@ -114,7 +114,8 @@ def check_by_value(subject: Subject) -> Iterator[Diagnostic]:
         if name in by_value and layout["bytes"] <= IN_REGISTERS:
             gap = _first_gap(layout)
             if gap is not None:
-                message = f"{quoted(name)} is passed by value in registers, and nothing is said of byte {gap}"
+                size = f"{layout['bytes']} byte{'s' * (layout['bytes'] != 1)}"
+                message = f"{quoted(name)}, of {size}, is passed by value in registers; nothing is said of byte {gap}"
                 hint = f"list every field: the types decide the registers of a structure of up to {IN_REGISTERS} bytes"
                 yield subject.diagnostic(path, "incomplete-struct", message, at="key", hint=hint)
 

@@ -223,6 +223,7 @@ FOUND: list[tuple[str, tuple[str | int, ...], Any]] = [
     ("cuda", ("headers", "enums", "memcpy_kind"), None),
     ("cuda", ("operations", "mem_set_access", "args", 2, "by_pointer", "flags"), {}),
     ("cuda", ("structs", "CUmemAllocationProp", "fields", "location_id", 0), 826),
+    ("hip", ("structs", "ncclUniqueId", "bytes"), 3),
     ("metal", ("devices", "levels"), 826),
     ("metal", ("policies", "kernels", "function", "steps", 0, "args"), []),
     ("metal", ("policies", "kernels", "function", "steps", 1, "finally", 0, "send"), "x"),
