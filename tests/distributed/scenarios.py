@@ -15,7 +15,7 @@ from functools import reduce as fold
 from typing import Any
 
 import numpy as np
-from ranks import CARRIERS, Array, encoded, join, took_at_most
+from ranks import CARRIERS, Array, encoded, join, meet, took_at_most
 
 import nbxrt
 import nbxrt.distributed as dist
@@ -341,6 +341,7 @@ def a_rank_that_waits_for_itself() -> None:
 def a_rank_that_ends() -> None:
     comm = join(timeout=10)
     x = Array(comm.runtime, np.ones(4, np.float32))
+    meet("joined", comm.rank, b"", [0, 1, 2])  # joining is not what is ended here
     if comm.rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     comm.all_reduce(x)
@@ -364,6 +365,7 @@ def ranks_that_end_in_the_middle_of_each() -> None:
         alive = list(range(size - number))
         comm = join(f"round-{number}", timeout=20, ranks=alive)
         x, out = (Array(comm.runtime, np.ones(len(alive) * 4, np.float32)) for _each in range(2))
+        meet(f"joined-{number}", rank, b"", alive)  # joining is not what is ended here
         if rank == alive[-1]:
             os.kill(os.getpid(), signal.SIGKILL)
 
