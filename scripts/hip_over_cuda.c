@@ -47,11 +47,25 @@ static function *of(void *library, const char *symbol)
     return library ? (function *)dlsym(library, symbol) : NULL;
 }
 
-/* The driver's functions work in a context, which the runtime makes and binds at its first call on a thread. */
+/* Whether the thread is in the context of its current device. */
+static int is_in_context(void)
+{
+    function *current = of(driver(), "cuCtxGetCurrent"), *bound = of(driver(), "cuCtxGetDevice");
+    function *chosen = of(runtime(), "cudaGetDevice");
+    void *context = NULL;
+    int here = -1, wanted = -2;
+    return current && bound && chosen && !current((word)&context, 0, 0, 0, 0, 0) && context &&
+           !bound((word)&here, 0, 0, 0, 0, 0) && !chosen((word)&wanted, 0, 0, 0, 0, 0) && here == wanted;
+}
+
+/* The driver's functions work in a context, which the runtime makes and binds at its first call on a thread. A thread
+ * that is in one is left there: while it captures a stream, CUDA refuses what binds it. */
 static function *in_context(const char *symbol)
 {
     function *init = of(driver(), "cuInit"), *enter = of(runtime(), "cudaFree");
-    if (!init || init(0, 0, 0, 0, 0, 0) || !enter || enter(0, 0, 0, 0, 0, 0))
+    if (!init || init(0, 0, 0, 0, 0, 0))
+        return NULL;
+    if (!is_in_context() && (!enter || enter(0, 0, 0, 0, 0, 0)))
         return NULL;
     return of(driver(), symbol);
 }
