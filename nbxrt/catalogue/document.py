@@ -52,9 +52,11 @@ class Place:
 class Document:
     """One file as plain data (dict, list, str, int, float, bool, None) that knows where each node was written.
 
-    Aliased containers are shared objects: a path through an alias leads to the place of the anchor's content.
-    `entries` has the places by the identity of the container that holds the nodes; `joints` has them, with the file,
-    for containers that layers.py has put together from several files.
+    Aliased containers are shared objects: a path through an alias leads to the place of the anchor's content, and so
+    does that of a key that `<<` merged.
+    `entries` has the places by the identity of the container that holds the nodes, and `merges` those of the merge keys
+    that brought nodes into it; `joints` has the places, with the file, for containers that layers.py has put together
+    from several files.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Document:
     lines: tuple[str, ...]
     root: Entry
     entries: Mapping[int, Mapping[str | int, Entry]]
+    merges: Mapping[int, Mapping[str | int, At]] = attrs.field(factory=dict)
     joints: Mapping[int, Mapping[str | int, tuple[Document, Entry]]] = attrs.field(factory=dict)
 
     def place(self, path: Sequence[str | int] = ()) -> Place:
@@ -104,7 +107,8 @@ class Document:
     ) -> Diagnostic:
         """A fault of the node at `path`, placed at its value or, with `at="key"`, at its key.
 
-        A container's key is the better place than its first line, and so is the key of an empty value.
+        A container's key is the better place than its first line, and so is the key of an empty value. What a merge key
+        brought says so in a note, since the fault may lie in the merging alone.
         """
         document, _entry = self.entry(path)
         place = self.place(path)
@@ -112,6 +116,7 @@ class Document:
         span = (
             place.key if place.key is not None and (at == "key" or not is_scalar or not place.written) else place.value
         )
+        notes = (*facts.pop("notes", ()), *self._merged_by(path))
         return Diagnostic(
             span.file,
             span.line,
@@ -121,17 +126,32 @@ class Document:
             message,
             path=path_text(path),
             source=document.lines[span.line - 1] if span.line <= len(document.lines) else "",
+            notes=notes,
             **facts,
         )
 
     def entry(self, path: Sequence[str | int]) -> tuple[Document, Entry]:
         """The file that a node stands in, and its entry there. Raises: KeyError when there is none."""
-        document, node, entry = self, self.data, self.root
-        for part in path:
-            joined = self.joints.get(id(node))
-            document, entry = (document, document.entries[id(node)][part]) if joined is None else joined[part]
-            node = node[part]
+        document, entry = self, self.root
+        for _holder, document, entry in self._way(path):  # noqa: B007 - the last one counts
+            pass
         return document, entry
+
+    def _way(self, path: Sequence[str | int]) -> Iterator[tuple[Any, Document, Entry]]:
+        """For each part of a path: what holds the node, the file that the node stands in, and its entry there."""
+        document, holder = self, self.data
+        for part in path:
+            joined = self.joints.get(id(holder))
+            document, entry = (document, document.entries[id(holder)][part]) if joined is None else joined[part]
+            yield holder, document, entry
+            holder = holder[part]
+
+    def _merged_by(self, path: Sequence[str | int]) -> Iterator[str]:
+        """Where merge keys brought in what is on the way to a node."""
+        for part, (holder, document, _entry) in zip(path, self._way(path), strict=True):
+            merge = document.merges.get(id(holder), {}).get(part)
+            if merge is not None:
+                yield f"merged by `<<` at {document.name}:{merge[0]}:{merge[1]}"
 
     def _below(self, document: Document, node: Any) -> Mapping[str | int, tuple[Document, Entry]]:
         """File and entry of each node in a container of `document`."""

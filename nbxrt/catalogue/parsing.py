@@ -19,7 +19,7 @@ from nbxrt.catalogue.diagnostics import Diagnostic, quoted
 from nbxrt.catalogue.document import At, Document, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # A description is about 100 KB and 5,000 nodes; a file beyond these is an accident or an attack.
 MAX_NODES = 50_000
@@ -91,9 +91,9 @@ class _Open:
     height: int = 0
     key: _Node | None = None
     is_skipped: bool = False
-    merges: bool = False
     keys: dict[tuple[type, Any], _Node] = attrs.field(factory=dict)
     entries: dict[str | int, Entry] = attrs.field(factory=dict)
+    merges: dict[str | int, At] = attrs.field(factory=dict)
 
 
 class _Builder:
@@ -107,6 +107,7 @@ class _Builder:
         self.stack: list[_Open] = []
         self.anchors: dict[str, _Node | None] = {}
         self.entries: dict[int, dict[str | int, Entry]] = {}
+        self.merges: dict[int, dict[str | int, At]] = {}
         self.root: _Node | None = None
         self.nodes = 0
         self.aliases = 0
@@ -120,7 +121,7 @@ class _Builder:
         if self.root is None or (self.root.written == "" and self.root.is_plain):
             raise Refused(Diagnostic(self.name, 1, 1, 1, "empty-document", "the file is empty"))
         root = (self.root.at, None, self.root.written, self.root.is_plain)
-        return Document(self.name, self.root.value, tuple(self.lines), root, self.entries)
+        return Document(self.name, self.root.value, tuple(self.lines), root, self.entries, self.merges)
 
     def _read_events(self) -> None:
         # libyaml compares each %TAG with all before it: a megabyte of them would take a minute.
@@ -183,6 +184,8 @@ class _Builder:
     def _close(self, event: yaml.Event) -> None:
         done = self.stack.pop()
         self.entries[id(done.value)] = done.entries
+        if done.merges:
+            self.merges[id(done.value)] = done.merges
         at = self._closed_span(done.at, event)
         node = _Node(done.value, at, weight=self.nodes - done.weight_before + 1, height=done.height + 1)
         self._finish(node, event, done.anchor)
@@ -211,35 +214,51 @@ class _Builder:
             self._add_value(parent, parent.value, parent.key, node)
 
     def _add_value(self, parent: _Open, mapping: dict[str, Any], key: _Node, node: _Node) -> None:
-        if parent.merges and key.value == "<<":
-            self._merge(parent, mapping, node.value)
-        if not parent.is_skipped:
+        if _is_merge(key):
+            self._merge(parent, mapping, key, node)
+        elif not parent.is_skipped:
             name = key.value if isinstance(key.value, str) else str(key.written)
             mapping[name] = node.value
             parent.entries[name] = (node.at, key.at, node.written, node.is_plain)
+            parent.merges.pop(name, None)
         parent.key = None
 
-    def _merge(self, parent: _Open, mapping: dict[str, Any], merged: Any) -> None:
-        """Takes over what a refused merge key stands for, so that the rest of the file can be judged."""
-        for each in merged if isinstance(merged, list) else [merged]:
-            for name in each if isinstance(each, dict) else ():
-                mapping.setdefault(name, each[name])
-                parent.entries.setdefault(name, self.entries[id(each)][name])
+    def _merge(self, parent: _Open, mapping: dict[str, Any], key: _Node, node: _Node) -> None:
+        """Takes over what a mapping does not say itself; of several mappings the first that says it counts."""
+        if parent.is_skipped:
+            return
+        for each, at in self._merged(node):
+            if not isinstance(each, dict):
+                message = "a merge key `<<` takes a mapping or a list of mappings"
+                self._report_at(at if at[2] > at[1] else key.at, "merge-key", message)
+                continue
+            for name in each:
+                if name not in mapping:
+                    mapping[name] = each[name]
+                    parent.entries[name] = self.entries[id(each)][name]
+                    parent.merges[name] = key.at
+
+    def _merged(self, node: _Node) -> Iterator[tuple[Any, At]]:
+        """What stands behind a merge key, one by one, and where."""
+        if isinstance(node.value, list):
+            places = self.entries[id(node.value)]
+            yield from ((each, places[index][0]) for index, each in enumerate(node.value))
+        else:
+            yield node.value, node.at
 
     def _accept_key(self, key: _Node, parent: _Open) -> bool:
         """Whether the pair goes into the mapping; every fault of the key is reported here."""
         if key.written is None:
             self._report_at(key.at, "non-string-key", "a key is text, not a list or mapping")
             return False
-        if key.is_plain and key.value == "<<":
-            parent.merges = True
-            hint = "write the keys out: readers disagree about what a merge key does"
-            self._report_at(key.at, "merge-key", "merge keys `<<` are not read", hint=hint)
-            return False
         identity = (type(key.value), key.value)
         first = parent.keys.setdefault(identity, key)
         if first is not key:
             self._report_duplicate(key, first)
+            return False
+        if key.value == "<<" and not key.is_plain:
+            hint = "without quotes it merges; no key of a description has this name"
+            self._report_at(key.at, "merge-key", "a merge key `<<` stands in quotes, and merges nothing", hint=hint)
             return False
         if not isinstance(key.value, str):
             above = [each.key.value for each in self.stack[:-1] if each.key is not None]
@@ -364,6 +383,10 @@ def _plain_value(text: str) -> Any:
     if text[0] not in "-+.0123456789" or len(text) > MAX_NUMBER_LENGTH:
         return text
     return next((convert(text) for spelling, convert in _NUMBERS if spelling.fullmatch(text)), text)
+
+
+def _is_merge(key: _Node) -> bool:
+    return key.is_plain and key.value == "<<"
 
 
 def _context(error: yaml.YAMLError) -> tuple[str, ...]:

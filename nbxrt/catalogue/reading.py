@@ -1,8 +1,9 @@
 """From the bytes of a YAML file to plain Python data, with the place of every node.
 
 YAML is read as people mean it: the 1.2 core schema, so `off` is a word, `12.10` a number that remembers how it was
-written, and one file holds one document. What readers disagree about is refused: merge keys, tags, keys that are not
-text, duplicate keys. What the data means is not asked here; parsing.py reads the text, document.py is the answer.
+written, and one file holds one document. Merge keys `<<` are YAML 1.1's, and read, because the readers of such files
+read them. What readers disagree about is refused: tags, keys that are not text, duplicate keys. What the data means is
+not asked here; parsing.py reads the text, document.py is the answer.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue.schema_calls import call_definitions, operation_rule
@@ -72,9 +72,29 @@ def generate(contract: Contract) -> Schema:
     }
 
 
+def shipped(contract: Contract) -> Schema:
+    """The schema for readers that judge a merge key as a key, beside what it merges: yaml-language-server does.
+
+    Here, and wherever else `<<` is merged before the schema is asked, it says the same as `generate`.
+    """
+    schema: Schema = _with_merge_keys(generate(contract))
+    return schema
+
+
+def _with_merge_keys(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_with_merge_keys(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    own = {key: _with_merge_keys(value) for key, value in node.items()}
+    if "propertyNames" in own:
+        own["propertyNames"] = {"if": {"const": "<<"}, "else": own["propertyNames"]}
+    return own
+
+
 def rendered(contract: Contract) -> str:
     """The schema as the text that is committed."""
-    return json.dumps(generate(contract), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(shipped(contract), indent=1, ensure_ascii=False) + "\n"
 
 
 def _top_level(contract: Contract) -> Schema:

@@ -21,13 +21,18 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("npm", "node"), pytest.mark.checkout]
 
+#: It judges what is merged also where a key of the mapping's own goes before it.
+MISJUDGED = {"own_value_over_a_wrong_merged_one"}
+
 VERSION = "1.25.0"
 CASES = Path(__file__).parents[1] / "catalogue" / "cases"
 
-#: What the server understands otherwise. It reads YAML 1.2 with JavaScript's numbers, and knows no merge keys there.
+#: What the server understands otherwise. It reads YAML 1.2 with JavaScript's numbers.
 MISSED = {
     "comments_only",
     "leading_zero",
+    "merge_key_in_quotes",
+    "merge_of_no_mapping",
     "number_with_a_fraction",
     "octal_number",
     "old_yaml",
@@ -49,13 +54,15 @@ def server(root: Path) -> Iterator[LanguageServer]:
 
 def test_the_verdict_on_a_file_is_the_same(server: LanguageServer) -> None:
     """For every fault that a JSON Schema can express; of those of meaning it sees none."""
-    kinds = ("valid", "invalid/form", "invalid/meaning")
+    kinds = ("valid", "invalid/form", "invalid/merging", "invalid/meaning")
     files = [file for kind in kinds for file in sorted((CASES / kind).glob("*.yaml"))]
 
     refused = {file for file, faults in server.faults(files).items() if faults}
 
     assert len(files) >= 60
-    assert refused == set((CASES / "invalid" / "form").glob("*.yaml"))
+    misjudged = {file for file in refused if file.stem in MISJUDGED}
+    assert refused - misjudged == set((CASES / "invalid" / "form").glob("*.yaml"))
+    assert {file.stem for file in misjudged} == MISJUDGED
 
 
 def test_the_shipped_files_have_no_fault(server: LanguageServer) -> None:

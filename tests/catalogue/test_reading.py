@@ -164,25 +164,44 @@ def test_a_key_is_text(key: str) -> None:
 
 
 def test_quoted_keys_may_look_like_anything() -> None:
-    assert read('{"35": a, "true": b, "<<": c}') == {"35": "a", "true": "b", "<<": "c"}
+    assert read('{"35": a, "true": b}') == {"35": "a", "true": "b"}
 
 
-def test_merge_keys_are_refused_with_a_reason() -> None:
-    with pytest.raises(DescriptionError) as raised:
-        read("a: &x {b: 1}\nc: {<<: *x, b: 2}\n")
-
-    (fault,) = raised.value.diagnostics
-    assert (fault.line, fault.column, fault.reference) == (2, 5, "merge-key")
-    assert "readers disagree" in fault.hint
+MERGES = {
+    "own keys win, wherever they stand": ("{<<: *x, b: 2}", "{b: 2, <<: *x}"),
+    "of several the first": ("{<<: [{b: 2}, *x]}", "{<<: [{b: 2}, {b: 3}, *x]}"),
+    "what merges itself": ("{<<: &y {<<: *x, b: 2}}", "{<<: [&z {b: 2}, {<<: [*z, *x]}]}"),
+}
 
 
-def test_what_a_refused_merge_key_stands_for_is_there_for_later_checks() -> None:
-    scanned = reading.scan(b"a: &x {b: 1, d: 3}\nc: {<<: *x, b: 2}\ne: {<<: [*x, 5]}\n", "x.yaml")
+@pytest.mark.parametrize("written", [each for pair in MERGES.values() for each in pair])
+def test_merge_keys_take_over_what_a_mapping_does_not_say_itself(written: str) -> None:
+    """F01, F10: a key that is given both through `<<` and directly is no duplicate."""
+    assert read(f"a: &x {{b: 1, d: 3}}\nc: {written}\n")["c"] == {"b": 2, "d": 3}
 
-    assert scanned.document is not None
-    assert scanned.document.data["c"] == {"b": 2, "d": 3}
-    assert scanned.document.data["e"] == {"b": 1, "d": 3}
-    assert scanned.document.place(("c", "d")).line == 1
+
+def test_a_merged_key_has_its_place_where_the_anchor_is() -> None:
+    document = reading.read(b"a: &x {b: 1, d: 3}\nc: {<<: *x, b: 2}\n", "x.yaml")
+
+    merged, own = document.place(("c", "d")), document.place(("c", "b"))
+
+    assert (merged.line, merged.column, merged.written) == (1, 14, "3")
+    assert (own.line, own.column, own.written) == (2, 13, "2")
+    fault = document.diagnostic(("c", "d"), "wrong-value", "no")
+    assert fault.notes == ("merged by `<<` at x.yaml:2:5",)
+    assert document.diagnostic(("c", "b"), "wrong-value", "no").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "place"), [("5", "1:9"), ("", "1:5"), ("[{b: 1}, 5]", "1:18"), ("[[{b: 1}]]", "1:10"), ('"x"', "1:9")]
+)
+def test_a_merge_key_takes_mappings(written: str, place: str) -> None:
+    assert refused(f"a: {{<<: {written}, b: 2}}\n") == [f"{place} merge-key"]
+
+
+def test_a_merge_key_stands_once_and_without_quotes() -> None:
+    assert refused("{<<: {a: 1}, <<: {b: 2}}") == ["1:14 duplicate-key"]
+    assert refused('{"<<": {a: 1}}') == ["1:2 merge-key"]
 
 
 def test_tags_are_refused() -> None:

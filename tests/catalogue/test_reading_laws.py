@@ -47,6 +47,37 @@ def test_data_written_as_block_comes_back(data: Any) -> None:
     assert reading.read(text.encode(), "x.yaml").data == data
 
 
+@st.composite
+def merging(draw: st.DrawFn) -> str:
+    """Mappings on a line each, which merge those before them, alone or in lists, and have keys of their own."""
+    lines = []
+    for number in range(draw(st.integers(1, 6))):
+        keys = draw(st.lists(st.sampled_from("abcd"), max_size=3, unique=True))
+        parts = [f"{key}: v{number}{index}" for index, key in enumerate(keys)]
+        merged = draw(st.lists(st.integers(0, max(0, number - 1)), max_size=3)) if number else []
+        if merged:
+            listed = [draw(st.sampled_from([f"*m{each}", f"{{<<: *m{each}}}"])) for each in merged]
+            text = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
+            parts.insert(draw(st.integers(0, len(parts))), f"<<: {text}")
+        lines.append(f"- &m{number} {{{', '.join(parts)}}}\n")
+    return "".join(lines)
+
+
+@given(merging())
+def test_merge_keys_mean_what_pyyaml_makes_of_them(text: str) -> None:
+    assert reading.read(text.encode(), "x.yaml").data == yaml.safe_load(text)
+
+
+@given(merging())
+def test_what_was_merged_has_the_place_where_it_is_written(text: str) -> None:
+    document = reading.read(text.encode(), "x.yaml")
+
+    for index, mapping in enumerate(document.data):
+        for key, value in mapping.items():
+            place = document.place((index, key)).value
+            assert document.lines[place.line - 1][place.column - 1 : place.end_column - 1] == value
+
+
 @given(DATA)
 def test_every_node_has_a_place_that_shows_it(data: Any) -> None:
     text = json.dumps(data, ensure_ascii=False)

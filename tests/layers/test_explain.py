@@ -108,6 +108,16 @@ def test_a_value_inside_a_unit_has_its_own_line(layered: Layered) -> None:
     assert (origin["said"]["value"], origin["said"]["line"]) == (100, line(base, "        no_device: 100"))
 
 
+def test_a_merged_value_has_the_place_that_it_was_merged_from(layered: Layered) -> None:
+    said = "x-call: &call {call: siteMalloc, args: [{out: address}, nbytes]}\noperations: {malloc: {<<: *call}}\n"
+    site = layered.extend(said)
+
+    ended = nbxrt("explain", "--json", site, "operations.malloc.call")
+
+    (origin,) = json.loads(ended.out)["origins"]
+    assert (origin["said"]["value"], origin["said"]["line"], origin["said"]["column"]) == ("siteMalloc", 4, 16)
+
+
 def test_a_library_that_is_another_one_leads_there(layered: Layered) -> None:
     (origin,) = json.loads(nbxrt("explain", "--json", "hip", "libraries.driver.hint").out)["origins"]
 
