@@ -267,6 +267,9 @@ class Binder:
         if "queues" in self._policies:
             in_use += len(self._policies["queues"].records)
         if "devices" in self._kept and not in_use:
+            for policy in self._policies.values():
+                if hasattr(policy, "let_go"):
+                    policy.let_go()
             self.listed().release()
 
     def policy(self, name: str) -> "Any":

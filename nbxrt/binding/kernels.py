@@ -5,6 +5,7 @@ asked; where it cannot, a `c_void_p` is one, and so is a 64-bit integer that lie
 """
 
 import ctypes
+import sys
 
 from nbxrt import errors, locks
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from nbxrt.binding.queues import Stream
     from nbxrt.binding.states import State
 
-_WIDE = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64, ctypes.c_size_t)
+#: What may be an address: integers of 64 bits, and eight bytes that a type was already taken from.
+_WIDE = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64, ctypes.c_size_t, ctypes.c_char * 8)
 
 
 class Module:
@@ -194,19 +196,25 @@ class Kernels:
     def _guessed(self, value: "Any") -> str:
         if isinstance(value, ctypes.c_void_p):
             return "pointer"
-        is_known = isinstance(value, _WIDE) and value.value and self._binder.addresses.look(value.value)
+        is_known = isinstance(value, _WIDE) and self._binder.addresses.look(_number(value))
         return "pointer" if is_known else "value"
 
     def _set(self, state: "State", function: int, encoder: int, index: int, kind: str, value: "Any") -> None:
         if kind == "pointer" and self._set_buffer is not None:
-            block = self._binder.addresses.find(value.value or 0, "launch_kernel")
-            self._set_buffer(state, function, encoder, index, block.target, block.offset_of(value.value))
+            address = _number(value)
+            block = self._binder.addresses.find(address, "launch_kernel")
+            self._set_buffer(state, function, encoder, index, block.target, block.offset_of(address))
         elif kind == "pointer" and self._set_pointer is not None:
-            self._set_pointer(state, function, encoder, index, value.value or 0)
+            self._set_pointer(state, function, encoder, index, _number(value))
         elif kind == "local" and self._set_local is not None:
-            self._set_local(state, function, encoder, index, value.value)
+            self._set_local(state, function, encoder, index, _number(value))
         else:
             self._set_value(state, function, encoder, index, ctypes.sizeof(value), ctypes.addressof(value))
+
+
+def _number(value: "Any") -> int:
+    """The unsigned integer that a ctypes value holds, whatever its class: also one that came as bytes."""
+    return int.from_bytes(bytes(value), sys.byteorder)
 
 
 def _unknown(what: str, handle: int) -> errors.ArgumentValueError:

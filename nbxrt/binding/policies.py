@@ -109,6 +109,10 @@ class Handles:
             except KeyError:
                 raise self._unknown(handle) from None
 
+    def all(self) -> "list[Any]":
+        """What is behind every handle."""
+        return list(self._table.values())
+
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
         self._lock = locks.Lock()

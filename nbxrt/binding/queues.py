@@ -323,6 +323,11 @@ class Marks:
         handle = self._record(record.state, record.queue)
         target.replace(Mark(self.release, record.state, handle))
 
+    def let_go(self) -> None:
+        """Give up the marks of events that somebody still keeps: what is kept of the devices goes, and they with it."""
+        for event in self._events.all():
+            event.replace(None)
+
     def event_sync(self, event: int) -> None:
         mark = self._events.get(event).using()
         if mark is not None:
