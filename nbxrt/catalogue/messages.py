@@ -57,14 +57,26 @@ def _arguments(number: int) -> str:
 
 
 def check_abi(subject: Subject) -> Iterator[Diagnostic]:
-    """Only Objective-C has messages, and it has a runtime library that carries them."""
-    if not subject.mapping("messages"):
+    """`abi: objc` is of files that have messages, and of no others; the library `driver` carries them."""
+    abi = subject.value("abi")
+    if abi is None or ("messages",) in subject.faulty:
         return
-    if subject.value("abi") not in ("objc", None):
-        hint = "say `abi: objc`, or drop the messages"
-        yield subject.diagnostic(
-            ("messages",), "unused-message", "a file of C functions sends no messages", at="key", hint=hint
-        )
+    has_messages = "messages" in subject.document.data
+    if has_messages and abi != "objc":
+        message, hint = "a file of C functions sends no messages", "say `abi: objc`, or drop the messages"
+        yield subject.diagnostic(_own(subject, "messages", "abi"), "wrong-abi", message, at="key", hint=hint)
+    elif abi == "objc" and not has_messages:
+        message = "a file of `abi: objc` sends messages, and this one describes none"
+        yield subject.diagnostic(("abi",), "wrong-abi", message, hint="say `abi: c`, or describe them under `messages`")
+    elif has_messages and "driver" not in subject.mapping("libraries"):
+        message = "messages are carried by the library `driver`, which the file does not describe"
+        yield subject.diagnostic(_own(subject, "libraries", "abi"), "unknown-role", message, at="key")
+
+
+def _own(subject: Subject, *keys: str) -> Path:
+    """The first of two keys that contradict each other, unless only the second is this file's own."""
+    own = (key for key in keys if subject.document.place((key,)).value.file == subject.document.name)
+    return (next(own, keys[0]),)
 
 
 def _sends(subject: Subject) -> Iterator[tuple[Path, Mapping[str, Any]]]:

@@ -76,6 +76,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "wrong-parameter-type",
         "wrong-constant",
         "wrong-policy",
+        "wrong-handles",
         "unmapped-attribute",
         "idle-need",
         "doubtful-evidence",
@@ -92,6 +93,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "unknown-named",
     ),
     "messages": (
+        "wrong-abi",
         "bad-encoding",
         "unknown-message",
         "unused-message",

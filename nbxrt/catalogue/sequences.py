@@ -335,10 +335,20 @@ def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic((*variant.path, "policy"), "wrong-policy", message)
 
 
+def check_handles(subject: Subject) -> Iterator[Diagnostic]:
+    """Where addresses stand for objects, something puts them into the table."""
+    if subject.value("handles") != "object" or any(path[:1] == ("operations",) for path in subject.broken):
+        return
+    if not any("track" in step for sequence in sequences(subject) for step in sequence.steps):
+        message = "`handles: object` needs steps that `track` what an address stands for, and no step does"
+        yield subject.diagnostic(("handles",), "wrong-handles", message, hint="drop it where pointers are addresses")
+
+
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_steps,
     check_device_calls,
     check_pending,
     check_models,
     check_policies_are_given,
+    check_handles,
 )
