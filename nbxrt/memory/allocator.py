@@ -472,10 +472,11 @@ class DeviceAllocator:
             raise
         if not size:
             return None
-        known = self.table.get(policy.home.device, _NOTHING).get(key, _NOTHING).get(size)
-        if known is not None:
-            return known
-        self._show(policy.home.device, key, policy.bins(key))
+        bins = self.table.get(policy.home.device, _NOTHING).get(key)
+        if bins is None:
+            self._show(policy.home.device, key, policy.bins(key))
+        elif size in bins:
+            return bins[size]
         return policy.entry(size, key)
 
     def _show(self, device: int, stream: "Any", bins: "dict[int, Any]") -> None:
@@ -580,7 +581,7 @@ class DeviceAllocator:
 
     def _ordinal(self, device: "Any") -> int:
         if device is None:
-            return self.runtime.get_device()
+            return 0 if self._count == 1 else self.runtime.get_device()
         if device.__class__ is not int:
             raise errors.ArgumentTypeError(f"`device` is an ordinal, not {device!r}", parameter="device", value=device)
         if not 0 <= device < self._count:

@@ -217,19 +217,23 @@ class PageSource:
         made: list[int] = []
         try:
             for address, size in parts:
-                largest = self._largest_piece(size)
-                for offset in range(0, size, largest):
-                    self._add_piece(heap, address + offset, min(largest, size - offset))
-                    made.append(address + offset)
+                for nbytes in self._pieces(size):
+                    self._add_piece(heap, address, nbytes)
+                    made.append(address)
+                    address += nbytes
         except BaseException:
             for address in reversed(made):
                 self._drop_piece(heap, address)
             self._tidy_quietly(heap)
             raise
 
-    def _largest_piece(self, nbytes: int) -> int:
-        """Bytes of the largest piece that a growth by so many bytes is made of."""
-        return max(self.handle, self._whole(max(self._tally.reserved // PIECES, nbytes // PARTS)))
+    def _pieces(self, nbytes: int) -> "Iterator[int]":
+        """Bytes of the pieces that a growth by so many bytes is made of."""
+        largest = max(self.handle, self._whole(max(self._tally.reserved // PIECES, nbytes // PARTS)))
+        while nbytes:
+            size = min(largest, nbytes)
+            yield size
+            nbytes -= size
 
     def _add_piece(self, heap: "Heap", address: int, nbytes: int) -> None:
         allocation = self._create(nbytes, self._home.device)
