@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from nbxrt import descriptions
+from nbxrt import descriptions, errors
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     from nbxrt.catalogue.diagnostics import Diagnostic
     from nbxrt.catalogue.model import Backend
 
@@ -25,10 +23,12 @@ def describe(name: str | os.PathLike[str]) -> Backend:
 
 
 def validate(path: str | os.PathLike[str]) -> tuple[Diagnostic, ...]:
-    """Every fault of a backend file, in order of place; empty when there is none. Bad content never raises."""
-    from pathlib import Path
+    """Every fault of a backend file, in order of place; empty when there is none. Bad content never raises.
 
+    Raises: ArgumentTypeError for what is no path.
+    """
     from nbxrt.catalogue import validation
 
-    file: Path = Path(path)
-    return validation.validate_file(file)
+    if not isinstance(path, (str, os.PathLike)):
+        raise errors.wrong_type("`validate`", "the path of a file", path)
+    return validation.validate_file(path)

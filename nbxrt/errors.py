@@ -257,6 +257,28 @@ def shown(value: "Any") -> str:
     return said if len(said) <= 60 else said[:57] + "…"
 
 
+def wrong_type(function: str, wanted: str, given: "Any", hint: str = "") -> ArgumentTypeError:
+    """The error for an argument of a type that a function does not take."""
+    return ArgumentTypeError(
+        f"{function} takes {wanted}, not {type(given).__name__} {shown(given)}",
+        hint=hint,
+        operation=function,
+        value=given,
+    )
+
+
+def file_path(function: str, path: "Any") -> str:
+    """The path of a file as text. Raises: ArgumentTypeError; ArgumentValueError for a path that no system takes."""
+    import os
+
+    if not isinstance(path, (str, os.PathLike)):
+        raise wrong_type(function, "the path of a file", path)
+    text = os.fsdecode(os.fspath(path))
+    if "\0" in text:
+        raise ArgumentValueError(f"{function} takes the path of a file, not {shown(text)}", value=path)
+    return text
+
+
 def nearest(word: str, known: "Sequence[str]") -> str:
     """The known word closest in spelling to `word`, or an empty string."""
     import difflib  # only when something is wrong already

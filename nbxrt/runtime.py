@@ -130,6 +130,8 @@ class Runtime(Operations):
 
         Raises: ArgumentValueError for a name that is no operation of the contract.
         """
+        if not isinstance(operation, str):
+            raise errors.wrong_type("`supports`", "the name of an operation", operation)
         if operation not in self.contract["operations"]:
             close = errors.nearest(operation, list(self.contract["operations"]))
             raise errors.ArgumentValueError(
@@ -149,11 +151,11 @@ class Runtime(Operations):
 
     def library(self, role: str = "runtime") -> "Library":
         """The library of a role: its path, its version, its candidates. It is loaded when it was not yet."""
-        return self._binder.library(role)
+        return self._binder.library(_role(role))
 
     def version(self, role: str = "runtime") -> "tuple[int, ...]":
         """The version of a role's library, (12, 9); () when it cannot be known."""
-        return self._binder.library(role).version
+        return self._binder.library(_role(role)).version
 
     @property
     def launches(self) -> "LaunchCalls":
@@ -178,7 +180,9 @@ class Runtime(Operations):
 
     def error_text(self, code: int, library: str = "runtime") -> str:
         """The vendor's sentence for a status code, else the contract's; empty for an unknown one."""
-        return self._binder.library(library).error_text(code)
+        if not isinstance(code, int):
+            raise errors.wrong_type("`error_text`", "a status code", code)
+        return self._binder.library(_role(library)).error_text(code)
 
     def table(self) -> "Mapping[str, Any]":
         """Read-only: operation to the attribute that is its C function, and the three lists of library names.
@@ -290,15 +294,24 @@ def chosen_by_name() -> bool:
     return bool(_in_force and _in_force[1])
 
 
+def _role(role: "Any") -> str:
+    if not isinstance(role, str):
+        raise errors.wrong_type("a runtime", "the name of a library's role", role)
+    return role
+
+
+def checked(function: str, runtime: "Any") -> Runtime:
+    """A runtime that a function was given. Raises: ArgumentTypeError."""
+    if not isinstance(runtime, Runtime):
+        raise errors.wrong_type(function, "a runtime", runtime, "`nbxrt.open` gives one")
+    return runtime
+
+
 class use:  # noqa: N801  # read as a verb: `with nbxrt.use(runtime):`
     """Make a runtime the one in force inside a `with` block, for all threads; what was in force comes back after it."""
 
     def __init__(self, runtime: Runtime) -> None:
-        if not isinstance(runtime, Runtime):
-            raise errors.ArgumentTypeError(
-                f"`use` takes a runtime, not {type(runtime).__name__} {runtime!r}", hint="`nbxrt.open` gives one"
-            )
-        self._runtime = runtime
+        self._runtime = checked("`use`", runtime)
         self._before: list[Any] = []
 
     def __enter__(self) -> Runtime:

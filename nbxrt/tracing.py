@@ -80,12 +80,14 @@ class trace:  # noqa: N801  # read as a verb: `with nbxrt.trace():`
     """Follow every call of the runtime in force: from here on, or inside a `with` block.
 
     Functions that were taken from the runtime before (`malloc = rt.malloc`) are not followed.
-    Raises: BackendNotFoundError when no runtime is in force.
+    Raises: ArgumentTypeError; BackendNotFoundError when no runtime is in force.
     """
 
     def __init__(self, stream: "TextIO | None" = None) -> None:
         from nbxrt import runtime
 
+        if stream is not None and not hasattr(stream, "write"):
+            raise errors.wrong_type("`trace`", "a stream of text", stream)
         in_force = runtime.in_force()
         if in_force is None:
             raise errors.BackendNotFoundError("no runtime is in force", hint="open one first: `nbxrt.open()`")

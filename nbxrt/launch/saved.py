@@ -53,7 +53,7 @@ class CompiledKernel:
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write it to a file, at once: a reader finds all of it or nothing. Raises: OSError."""
         header = json.dumps(self._facts | {"checksum": self._checksum()}, sort_keys=True).encode()
-        target = os.fspath(path)
+        target = errors.file_path("`save`", path)
         fresh = f"{target}.{os.getpid()}"
         with open(fresh, "wb") as file:
             file.write(_FIRST_LINE + header + b"\n" + self.binary)
@@ -199,7 +199,7 @@ def load_kernel(path: "str | os.PathLike[str]") -> CompiledKernel:
 
     Raises: OSError; ArgumentValueError for a file that is none, or is damaged.
     """
-    shown = os.fspath(path)
+    shown = errors.file_path("`load_kernel`", path)
     with open(shown, "rb") as file:
         content = file.read()
     if not content.startswith(_FIRST_LINE):

@@ -72,8 +72,11 @@ class DeviceAllocator:
     def __init__(self, runtime: "Runtime", policy: "str | None" = None) -> None:
         """An account of its own over a runtime; `policy` is NBXRT_ALLOCATOR, or `auto`, when left out.
 
-        Raises: UnknownPolicyError.
+        Raises: ArgumentTypeError; UnknownPolicyError.
         """
+        from nbxrt.runtime import checked
+
+        checked("`DeviceAllocator`", runtime)
         if policy is None:
             asked = os.environ.get(VARIABLE, "").strip()
             self._policy_name = check_name(asked, f"{VARIABLE}={asked!r}") if asked else "auto"
@@ -172,11 +175,13 @@ class DeviceAllocator:
     @classwide
     def holds(self, ptr: int) -> bool:
         """Whether an address is that of memory which `malloc` or `malloc_host` gave and nobody freed."""
+        _demand_address(ptr, "holds")
         return ptr in self.live or (self._pinned is not None and ptr in self._pinned.live)
 
     @classwide
     def owner(self, ptr: int) -> "Owner | None":
         """The block that an address lies in, also in its middle; None when none is held there."""
+        _demand_address(ptr, "owner")
         entry = self.live.get(ptr)
         if entry is not None:
             return Owner("device", ptr, entry.nbytes, entry.tally.device, entry.stream)
@@ -276,6 +281,7 @@ class DeviceAllocator:
 
         It is called before the one retry, by the thread that asks, without any lock of the account.
         """
+        _demand_function(function, "register_reclaim_hook")
         with self._lock:
             self._hooks.append(function)
 
@@ -370,6 +376,7 @@ class DeviceAllocator:
     @classwide
     def add_layer(self, kind: "type[Layer] | Callable[..., Any]", *arguments: "Any", **named: "Any") -> "Any":
         """Put a layer over all others; the layer, made with what is below it and these arguments."""
+        _demand_function(kind, "add_layer")
         with self._lock:
             layer: Any = kind(self._layers[-1] if self._layers else self._floor, *arguments, **named)
             self._layers.append(layer)
@@ -393,6 +400,7 @@ class DeviceAllocator:
 
         It is called with the device's lock held, so it must not allocate.
         """
+        _demand_function(function, "watch")
         with self._lock:
             self._watchers.append(function)
             for policy in self._policies.values():
@@ -411,11 +419,12 @@ class DeviceAllocator:
         """
         from nbxrt.memory.snapshot import snapshot_of
 
+        shown = None if path is None else errors.file_path("`snapshot`", path)
         found = snapshot_of(self)
-        if path is not None:
+        if shown is not None:
             import pickle
 
-            with open(path, "wb") as file:
+            with open(shown, "wb") as file:
                 pickle.dump(found, file)
         return found
 
@@ -541,8 +550,7 @@ class DeviceAllocator:
 
         Raises: ArgumentTypeError, InteriorPointerError, DoubleFreeError, PointerError.
         """
-        if ptr.__class__ is not int:
-            raise errors.ArgumentTypeError(f"`{what}` takes an address, not {type(ptr).__name__} {ptr!r}", value=ptr)
+        _demand_address(ptr, what)
         if not ptr or self._lost is not None:
             return
         owner = self.owner(ptr)
@@ -595,6 +603,16 @@ class DeviceAllocator:
 
     def __repr__(self) -> str:
         return f"<nbxrt.DeviceAllocator of {self.runtime.name}>"
+
+
+def _demand_address(ptr: "Any", what: str) -> None:
+    if ptr.__class__ is not int:
+        raise errors.wrong_type(f"`{what}`", "an address", ptr)
+
+
+def _demand_function(function: "Any", what: str) -> None:
+    if not callable(function):
+        raise errors.wrong_type(f"`{what}`", "what can be called", function)
 
 
 def _forgetting(account: "Callable[[], DeviceAllocator | None]") -> "Callable[[Any], Any]":

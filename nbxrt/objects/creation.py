@@ -1,13 +1,13 @@
 """Making arrays: empty ones, ones of zeros, copies of what is on the host, views of other libraries' arrays."""
 
 from nbxrt import errors
+from nbxrt.errors import wrong_type
 from nbxrt.objects import hostmemory
 from nbxrt.objects.array import DeviceArray, made
 from nbxrt.objects.buffer import Buffer, shared
 from nbxrt.objects.device import as_device
 from nbxrt.objects.dtypes import by_format, dtype
 from nbxrt.objects.layout import shape_of, strides_of
-from nbxrt.objects.state import wrong_type
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False

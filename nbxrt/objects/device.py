@@ -3,7 +3,9 @@
 from nbxrt import errors, locks
 from nbxrt.binding.arguments import device as ordinal
 from nbxrt.device import make_current
-from nbxrt.objects.state import refuse_stranger, runtime_in_force, state_of, wrong_type
+from nbxrt.errors import wrong_type
+from nbxrt.objects.state import refuse_stranger, runtime_in_force, state_of
+from nbxrt.runtime import checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class Device:
     _used: bool
 
     def __new__(cls, index: "Any" = None, *, runtime: "Runtime | None" = None) -> "Device":  # noqa: PYI034  # one object each
-        runtime = runtime or runtime_in_force()
+        runtime = runtime_in_force() if runtime is None else checked("`Device`", runtime)
         if index is None:
             index = current_index(runtime)
         elif isinstance(index, Device):
@@ -236,7 +238,7 @@ class Device:
 
 def devices(runtime: "Runtime | None" = None) -> "tuple[Device, ...]":
     """The devices of the runtime in force. Raises: BackendNotFoundError."""
-    runtime = runtime or runtime_in_force()
+    runtime = runtime_in_force() if runtime is None else checked("`devices`", runtime)
     return tuple(Device(index, runtime=runtime) for index in range(runtime.device_count()))
 
 

@@ -1,7 +1,7 @@
 """Element types: their names, sizes, and the words that other libraries have for them."""
 
 from nbxrt import errors
-from nbxrt.objects.state import wrong_type
+from nbxrt.errors import wrong_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 import sys
 
 from nbxrt import errors
+from nbxrt.errors import wrong_type
 from nbxrt.objects.device import Device, as_device
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import refuse_copying, state_of, wrong_type
+from nbxrt.objects.state import refuse_copying, state_of
 from nbxrt.objects.stream import Stream, as_stream
 
 TYPE_CHECKING = False

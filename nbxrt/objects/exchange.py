@@ -1,12 +1,13 @@
 """Memory of other libraries: by which protocol it is taken, and in whose streams it is ready."""
 
+from nbxrt.errors import wrong_type
 from nbxrt.objects import arrayinterface, capsules
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
 from nbxrt.objects.dlpack import HOST
 from nbxrt.objects.handover import number_of
-from nbxrt.objects.state import runtime_in_force, wrong_type
+from nbxrt.objects.state import runtime_in_force
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False

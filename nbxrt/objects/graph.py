@@ -3,9 +3,11 @@
 import sys
 
 from nbxrt import errors
+from nbxrt.errors import wrong_type
 from nbxrt.memory.allocator import account_of
+from nbxrt.objects.device import as_device
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import refuse_copying, refuse_stranger, state_of, wrong_type
+from nbxrt.objects.state import refuse_copying, refuse_stranger, state_of
 from nbxrt.objects.stream import Stream, as_stream
 
 TYPE_CHECKING = False
@@ -30,7 +32,8 @@ class Graph:
     __slots__ = ("__weakref__", "_executable", "_given", "_graph", "_kept", "_process", "device", "runtime")
 
     def __init__(self, device: "Device") -> None:
-        self.device, self.runtime = device, device.runtime
+        self.device = device = as_device(device)
+        self.runtime = device.runtime
         self._graph = self._executable = 0
         self._kept: list[Any] = []
         self._given: list[tuple[Callable[[int], Any], int]] = []

@@ -3,8 +3,8 @@
 import ctypes
 
 from nbxrt import errors
+from nbxrt.errors import wrong_type
 from nbxrt.objects.pythonapi import function
-from nbxrt.objects.state import wrong_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 import os
 
 from nbxrt import errors
+from nbxrt.errors import wrong_type
 from nbxrt.memory.allocator import account_of
 from nbxrt.objects.device import as_device, devices
 from nbxrt.objects.memory import Memory
-from nbxrt.objects.state import integer, runtime_in_force, state_of, wrong_type
+from nbxrt.objects.state import integer, runtime_in_force, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from nbxrt import errors, locks
 from nbxrt import runtime as runtimes
+from nbxrt.errors import wrong_type
 from nbxrt.objects.keeping import Keeper
 
 TYPE_CHECKING = False
@@ -72,16 +73,6 @@ def refuse_stranger(what: str, found: "Runtime", wanted: "Runtime") -> None:
             hint=hint if found.name == wanted.name else "",
             value=found.name,
         )
-
-
-def wrong_type(function: str, wanted: str, given: "Any", hint: str = "") -> errors.ArgumentTypeError:
-    """The error for an argument of a type that a function does not take."""
-    return errors.ArgumentTypeError(
-        f"{function} takes {wanted}, not {type(given).__name__} {errors.shown(given)}",
-        hint=hint,
-        operation=function,
-        value=given,
-    )
 
 
 def integer(function: str, wanted: str, given: "Any", hint: str = "") -> int:

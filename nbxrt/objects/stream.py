@@ -3,9 +3,10 @@
 import sys
 
 from nbxrt import errors
+from nbxrt.errors import wrong_type
 from nbxrt.objects.device import Device, as_device, current_index
 from nbxrt.objects.keeping import process
-from nbxrt.objects.state import integer, refuse_copying, refuse_stranger, runtime_in_force, state_of, wrong_type
+from nbxrt.objects.state import integer, refuse_copying, refuse_stranger, runtime_in_force, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class Stream:
             from nbxrt.objects.event import Event
 
             event = Event(self.device)
+        elif not hasattr(event, "record"):
+            raise wrong_type("`record`", "an Event", event)
         event.record(self)
         return event
 

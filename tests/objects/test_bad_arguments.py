@@ -1,0 +1,86 @@
+"""What no function can use is refused with an error of nbxrt's, whichever public function gets it."""
+
+from __future__ import annotations
+
+import inspect
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import nbxrt
+from nbxrt import memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+BAD = [
+    *(None, 5, -1, 2**70, 1.5, float("nan"), True, b"x", b"\xff", "", "x\0y", "nope", "no/such.yaml", [], {}, ()),
+    *(object(), int, io),
+]
+
+#: What only the library itself makes: it is right already.
+MADE = {"DeviceArray", "Runtime", "BackendReport", "Detection", "DeviceChoice", "DeviceProcess", "DeviceProcesses"}
+MADE |= {"ProcessMemory", "reset", "triton", *(name for name in nbxrt.__all__ if name.endswith("Error"))}
+#: `detect` takes a yes or no, and starts processes for a yes; a launch is judged by what it launches.
+FUNCTIONS = [name for name in nbxrt.__all__ if name not in MADE | {"detect", "launch"}]
+
+OF_RUNTIMES = ["supports", "library", "version", "error_text"]
+OF_ACCOUNTS = ["add_layer", "remove_layer", "holds", "owner", "register_reclaim_hook", "watch", "snapshot", "policy"]
+OF_ACCOUNTS += ["limit", "trim", "stats", "record_use", "admit_peer", "set_device"]
+
+
+@pytest.fixture(autouse=True)
+def in_force(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("NBX_GPU_BACKEND", "host")
+    nbxrt.reset()
+    with nbxrt.use(nbxrt.open("host")):
+        yield
+    nbxrt.reset()
+
+
+def call_with_everything(function: Callable[..., Any], value: Any) -> None:
+    """Call a function with a value for each argument that it demands, and for each of the others alone."""
+    parameters = inspect.signature(function).parameters.values()
+    needed = [each for each in parameters if each.default is each.empty and each.kind in (0, 1)]
+    others = [each.name for each in parameters if each.default is not each.empty and each.kind in (1, 3)]
+    calls: list[dict[str, Any]] = [{name: value} for name in others] if not needed else [{}]
+    for named in calls:
+        try:
+            function(*[value] * len(needed), **named)
+        except (nbxrt.NbxrtError, OSError):
+            continue
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function(name: str) -> None:
+    for value in BAD:
+        call_with_everything(getattr(nbxrt, name), value)
+
+
+@pytest.mark.parametrize("name", OF_RUNTIMES)
+def test_a_function_of_a_runtime(name: str) -> None:
+    for value in BAD:
+        call_with_everything(getattr(nbxrt.open("host"), name), value)
+
+
+@pytest.mark.parametrize("name", OF_ACCOUNTS)
+def test_a_function_of_an_account(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a snapshot may be written
+    account = nbxrt.DeviceAllocator(nbxrt.open("host"))
+
+    for value in BAD:
+        if not callable(value):
+            call_with_everything(getattr(account, name), value)
+
+
+def test_the_error_says_what_is_taken_and_what_was_given() -> None:
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`add_layer` takes what can be called, not int 5"):
+        memory.account().add_layer(5)
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`validate` takes the path of a file, not int 5"):
+        nbxrt.validate(5)  # type: ignore[arg-type]
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`Device` takes a runtime, not str 'host'"):
+        nbxrt.Device(0, runtime="host")  # type: ignore[arg-type]
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`supports` takes the name of an operation, not bytes b'x'"):
+        nbxrt.open("host").supports(b"x")  # type: ignore[arg-type]
