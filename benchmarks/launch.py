@@ -69,8 +69,8 @@ def bare(compiled: Any, values: list[int]) -> Callable[[], object]:
     shape = compiled.run.shape
     slots = shape.slots
     slot = slots.fresh()
-    parts = {"grid": (1, 1, 1), "block": (shape.threads, 1, 1), "shared_memory": (shape.shared,), "stream": (0,)}
-    rest = [each for name in slots.order for each in parts[name]]
+    parts = {"grid": shape.grid_bytes((1, 1, 1)), "stream": 0}
+    rest = [parts.get(each, each) for each in slots.order]
     struct.pack_into(slots.format, slot[0], slots.begin, *values, *rest)
     function, call = ctypes.c_void_p(compiled.function), shape.call.function
     if slot[1] is None:

@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from nbxrt.launch.fast import Kernel
+    from nbxrt.launch.kernel import Kernel
 
 _AXES = "xyz"
 _MOST_BLOCKS = 2**31 - 1

@@ -5,13 +5,15 @@ import sys
 import threading
 
 from nbxrt import descriptions, errors, runtime
-from nbxrt.launch import fast, versions
+from nbxrt.launch import versions
+from nbxrt.launch.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.launch.kernel import Kernel
     from nbxrt.runtime import Runtime
 
 #: `triton` leaves Triton's own driver and launcher where they are, to compare.
@@ -25,7 +27,7 @@ class Installed:
     """What was put in place, and what stood there before."""
 
     def __init__(self) -> None:
-        self.session: fast.Session | None = None
+        self.session: Session | None = None
         self.undo: list[Callable[[], Any]] = []
 
 
@@ -71,7 +73,7 @@ def uninstall() -> None:
         _installed = None
 
 
-def session() -> "fast.Session | None":
+def session() -> "Session | None":
     """The installation on a device, if there is one."""
     return _installed.session if _installed is not None else None
 
@@ -133,7 +135,7 @@ def _drive(chosen: "Runtime", target: str, made: Installed) -> None:
     made.undo.append(_forget_limits)
     _keep_torch_out(facts, made)
     _activate(driver, made)
-    session = fast.Session(driver, JITFunction.run)
+    session = Session(driver, JITFunction.run)
     made.session = session
     _replace(JITFunction, "run", _run, made)
     _replace(JITFunction, "__getitem__", _getitem, made)
@@ -244,7 +246,7 @@ def _run(jit: "Any", *given: "Any", grid: "Any", warmup: bool, **named: "Any") -
     return _getitem(jit, grid)(*given, **named)
 
 
-def _kernel(jit: "Any") -> "fast.Kernel":
+def _kernel(jit: "Any") -> "Kernel":
     installed = session()
     if installed is None:
         raise errors.CapabilityError("nbxrt was taken out of Triton while a launch was under way")

@@ -5,7 +5,10 @@ are large integers, those of integers small ones; keys of other things are no in
 never looks like one that was seen.
 """
 
+import itertools
+import math
 import threading
+import weakref
 
 from nbxrt import errors
 
@@ -13,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from nbxrt.runtime import Runtime
 
 #: Larger than any key of an integer.
 FIRST_POINTER = 1024
@@ -24,6 +29,9 @@ ATTRIBUTE = "launch_key"
 
 _pointers: "dict[tuple[Any, ...], int]" = {}
 _lock = threading.Lock()
+#: A number for each runtime, so that no key keeps one alive; never given twice.
+_numbers: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+_next_number = itertools.count()
 
 
 class UnknownKindError(Exception):
@@ -37,19 +45,22 @@ def integer(value: int) -> int:
     return (4 if -(2**63) <= value < 2**63 else 8 if 0 <= value < 2**64 else 16) + (not value & 15)
 
 
-#: The same as text, for generated functions: `{n}` is the argument, `_key` is `of`.
+#: The same as text, for generated functions: `{n}` is the argument, `_key` is `of`, `_type` and `_int` what they say.
 INTEGER = (
     "((2 if {n} == 1 else 0 if {n} & 15 else 1) if -2147483648 <= {n} < 2147483648 else _integer({n})) "
-    "if {n}.__class__ is int else _key({n})"
+    "if _type({n}) is _int else _key({n})"
 )
-CONSTANT = "{n} if {n}.__class__ is int else _constant({n})"
+CONSTANT = "{n} if _type({n}) is _int else _constant({n})"
 
 
 def constant(value: "Any") -> "Any":
-    """The key of a constant of the compilation: 1, True and 1.0 are equal and yet not the same."""
-    if value.__class__ is tuple:
+    """The key of a constant of the compilation: 1, True and 1.0 are equal and yet not the same; NaN is one constant."""
+    kind = value.__class__
+    if kind is tuple:
         return (tuple, tuple(map(constant, value)))
-    return value if value.__class__ is int else (value.__class__, value)
+    if kind is float and math.isnan(value):
+        return (float, "nan")
+    return value if kind is int else (kind, value)
 
 
 def of(value: "Any") -> "Any":
@@ -86,20 +97,29 @@ def _special(kind: type, value: "Any") -> "Any":
 
 def pointer(value: "Any") -> int:
     """The key of something with an address and an element type; arrays of nbxrt keep it."""
+    is_ours = hasattr(type(value), ATTRIBUTE)
     facts = (
         element_type(value.dtype),
         value.data_ptr() % 16 == 0,
         _is_small(value),
         device_of(value),
-        getattr(value, "runtime", None),
+        _number(value.runtime) if is_ours else None,
     )
     code = _pointers.get(facts)
     if code is None:
         with _lock:
             code = _pointers.setdefault(facts, FIRST_POINTER + len(_pointers))
-    if hasattr(type(value), ATTRIBUTE):
+    if is_ours:
         setattr(value, ATTRIBUTE, code)
     return code
+
+
+def _number(runtime: "Runtime") -> int:
+    with _lock:
+        found = _numbers.get(runtime)
+        if found is None:
+            found = _numbers[runtime] = next(_next_number)
+        return found
 
 
 def _is_small(value: "Any") -> bool:

@@ -58,8 +58,17 @@ class Shape:
         }
         self.call, attributes = runtime.launches.of(asks)
         self.slots = packing.Slots(
-            self.call, self.types, len(facts.hidden), attributes, hidden_written=self.needs_scratch
+            self.call,
+            self.types,
+            len(facts.hidden),
+            attributes,
+            fixed={"block": packing.grid_bytes(self.threads, 1, 1), "shared_memory": struct.pack("=I", self.shared)},
+            hidden_written=self.needs_scratch,
         )
+
+    def grid_bytes(self, grid: "tuple[int, ...]") -> bytes:
+        """The extents of a launch on this grid of clusters, as the configuration has them."""
+        return packing.grid_bytes(grid[0] * self.clusters, grid[1], grid[2])
 
 
 class Launcher:
@@ -110,17 +119,13 @@ class Launcher:
         except IndexError:
             slot = slots.fresh()
         buffer, configuration, arguments = slot
-        x, y, z = grid[0] * shape.clusters, grid[1], grid[2]
         call = shape.call
-        given: tuple[Any, ...]
+        parts: dict[str | bytes, Any] = {"grid": shape.grid_bytes(grid), "stream": stream}
+        self._pack(buffer, slots.begin, *values, *(parts.get(each, each) for each in slots.order))
+        given: tuple[Any, ...] = (configuration, function, arguments, None)
         if configuration is None:
-            self._pack(buffer, slots.begin, *values)
+            x, y, z = grid[0] * shape.clusters, grid[1], grid[2]
             given = (function, x, y, z, shape.threads, 1, 1, shape.shared, _pointer(stream), arguments, None)
-        else:
-            parts = {"grid": (x, y, z), "block": (shape.threads, 1, 1), "shared_memory": (shape.shared,)}
-            parts["stream"] = (stream,)
-            self._pack(buffer, slots.begin, *values, *(each for name in slots.order for each in parts[name]))
-            given = (configuration, function, arguments, None)
         code = call.function(*given)
         if code and call.enter(code):
             code = call.function(*given)

@@ -112,6 +112,9 @@ class Slots:
 
     `types` are the kernel's arguments in order, without the hidden ones; `hidden` is how many pointers follow them.
     They are null unless `hidden_written`: then they are the last values that a launch writes.
+    `fixed` are the bytes of what is the same in all launches, `block` and `shared_memory`, as the configuration has it.
+    `order` is what a launch writes after the values, where the function takes a configuration: `grid` (as `grid_bytes`
+    makes it), `stream`, and bytes that are always the same.
     `pool` is a list of free slots, each (buffer, configuration, arguments); `fresh` makes one.
     """
 
@@ -122,6 +125,7 @@ class Slots:
         hidden: int,
         attributes: "Sequence[tuple[int, tuple[int, ...]]]" = (),
         *,
+        fixed: "Mapping[str, bytes]",
         hidden_written: bool = False,
     ) -> None:
         kinds = [*types, *["*"] * hidden] if hidden_written else list(types)
@@ -135,26 +139,11 @@ class Slots:
         self.pool: list[Any] = []
         #: One `struct` format for all that a launch writes, and the byte where it begins.
         self.begin = _ALIGNED
-        self.format = "=" + "".join(_spaced(kinds, values, self.offsets)) + self._configuration_format()
-
-    def _configuration_format(self) -> str:
-        """Grid, block, shared memory and stream where the configuration has them; nothing where there is none."""
-        if self.layout is None:
-            return ""
-        parts = sorted((self.layout[name], letters) for name, letters in _PARTS.items())
-        said, at = "", 0
-        for offset, letters in parts:
-            said += f"{offset - at}x" if offset > at else ""
-            said += letters
-            at = offset + struct.calcsize("=" + letters)
-        return said
-
-    @property
-    def order(self) -> "tuple[str, ...]":
-        """The parts of the configuration in the order in which `format` writes them."""
-        if self.layout is None:
-            return ()
-        return tuple(sorted(_PARTS, key=self.layout.__getitem__))
+        self.format = "=" + "".join(_spaced(kinds, values, self.offsets))
+        self.order: list[str | bytes] = []
+        for part in _configuration(self.layout, fixed) if self.layout else ():
+            self.order.append(part)
+            self.format += _WRITTEN[part] if isinstance(part, str) else f"{len(part)}s"
 
     def fresh(self) -> "tuple[Any, Any, Any]":
         """A new slot: its memory, and what the launch function takes for the configuration and for the arguments."""
@@ -175,7 +164,31 @@ class Slots:
         return buffer, configuration, ctypes.byref(arguments)
 
 
-_PARTS = {"grid": "3I", "block": "3I", "shared_memory": "I", "stream": "Q"}
+#: How `struct` writes what changes from launch to launch.
+_WRITTEN = {"grid": "12s", "stream": "Q"}
+
+
+def grid_bytes(x: int, y: int, z: int) -> bytes:
+    """Three extents as a launch's configuration has them."""
+    return struct.pack("=3I", x, y, z)
+
+
+def _configuration(layout: "Mapping[str, int]", fixed: "Mapping[str, bytes]") -> "Iterator[str | bytes]":
+    """Grid and stream by name, and between them all that stays the same, in the order of their places."""
+    between, at = b"", 0
+    for part in sorted((*fixed, *_WRITTEN), key=layout.__getitem__):
+        between += bytes(layout[part] - at)
+        at = layout[part]
+        if part in fixed:
+            between += fixed[part]
+            at += len(fixed[part])
+        else:
+            if between:
+                yield between
+            yield part
+            between, at = b"", at + struct.calcsize("=" + _WRITTEN[part])
+    if between:
+        yield between
 
 
 def _offsets(kinds: "Sequence[str]", values: "Sequence[str]") -> "Iterator[int]":

@@ -33,16 +33,20 @@ def note_use(memory: "Memory", handle: int) -> None:
 
 def torchs(device: int) -> int:
     """The handle of torch's current stream; 0 where torch is not in use. Torch is never imported for it."""
-    global _raw  # noqa: PLW0603  # one torch a process
-    if _raw is not None:
-        return _raw(device)
+    return torchs_own[0](device)
+
+
+def _looked_for(device: int) -> int:
     torch = sys.modules.get("torch")
     accelerator = getattr(torch, "cuda", None)
     if accelerator is None or not accelerator.is_initialized():
         return 0
-    _raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-    return _raw(device) if _raw is not None else int(accelerator.current_stream(device).cuda_stream)
+    raw: Callable[[int], int] | None = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    if raw is None:
+        return int(accelerator.current_stream(device).cuda_stream)
+    torchs_own[0] = raw
+    return raw(device)
 
 
-#: Torch's own quick way to the handle, once torch is in use: its stream objects cost a microsecond.
-_raw: "Callable[[int], int] | None" = None
+#: One function: torch's own quick way to the handle, once torch is in use, for its stream objects cost a microsecond.
+torchs_own: "list[Callable[[int], int]]" = [_looked_for]

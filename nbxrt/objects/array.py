@@ -6,7 +6,7 @@ from nbxrt.objects.copying import Side
 from nbxrt.objects.dtypes import DType, dtype
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import Memory, allocated
-from nbxrt.objects.state import refuse_copying
+from nbxrt.objects.state import follow_runtimes, refuse_copying
 from nbxrt.objects.stream import as_stream, current_stream_of
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from nbxrt.objects.buffer import Buffer
     from nbxrt.objects.device import Device
+    from nbxrt.runtime import Runtime
 
 #: Pieces of a strided array that are copied on the device one by one; more go through the host.
 _PIECES = 256
@@ -294,10 +295,10 @@ class DeviceArray:
         """DLPack's device type and id. Raises: ExchangeError."""
         return dlpack.device_numbers(self)
 
-    def __getattr__(self, name: str) -> "Any":
-        if name[:2] == "__":
-            return arrayinterface.attribute(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def __array_interface__(self) -> "dict[str, Any]":
+        """NumPy's interface, of memory that the host reaches. Raises: AttributeError for others."""
+        return arrayinterface.attribute(self, arrayinterface.HOST)
 
     def __array__(self, *_args: "Any", **_named: "Any") -> "Any":
         raise TypeError(
@@ -315,6 +316,19 @@ class DeviceArray:
         """Its bytes as a Buffer that shares the memory. Raises: ArgumentValueError where it is not contiguous."""
         side = self.side()
         return buffer.shared(self.memory, side.address, side.nbytes)
+
+
+def _offer_interface(runtime: "Runtime") -> None:
+    """Give arrays the interface that the vendor's libraries share memory by.
+
+    It is an attribute of the class, because `__getattr__` would make each reading of each attribute slow.
+    """
+    name = runtime.description["interop"]["array_interface"]
+    if name and name not in DeviceArray.__dict__:
+        setattr(DeviceArray, name, property(lambda array: arrayinterface.attribute(array, name)))
+
+
+follow_runtimes(_offer_interface)
 
 
 def made(shape: "tuple[int, ...]", kind: DType, device: "Device", stream: "Any", memory_kind: str) -> DeviceArray:

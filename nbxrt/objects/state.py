@@ -1,5 +1,7 @@
 """What the objects of one runtime share: its devices, memory in use by streams, peers, captures, opened handles."""
 
+import weakref
+
 from nbxrt import errors, locks
 from nbxrt import runtime as runtimes
 from nbxrt.errors import wrong_type
@@ -7,6 +9,7 @@ from nbxrt.objects.keeping import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from nbxrt.objects.device import Device
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 _making = locks.Lock()
+#: Called with each runtime that objects are made for, before the first; and the runtimes.
+_followers: "list[Callable[[Runtime], None]]" = []
+_followed: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
 
 
 class State:
@@ -47,8 +53,20 @@ def state_of(runtime: "Runtime") -> State:
     state = runtime.objects
     if state is None:
         with _making:
+            if runtime.objects is None:
+                _followed.add(runtime)
+                for follow in _followers:
+                    follow(runtime)
             state = runtime.objects = runtime.objects or State(runtime)
     return state
+
+
+def follow_runtimes(follow: "Callable[[Runtime], None]") -> None:
+    """Have a function called with each runtime that objects are made for: of now, and later before the first object."""
+    with _making:
+        _followers.append(follow)
+        for runtime in _followed:
+            follow(runtime)
 
 
 def runtime_in_force() -> "Runtime":

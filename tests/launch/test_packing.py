@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -27,16 +28,19 @@ def cuda(simulate: Callable[..., Simulation]) -> Runtime:
 @pytest.mark.needs("cc")
 def test_values_lie_in_cells_of_their_own_before_the_configuration(cuda: Runtime) -> None:
     call, attributes = cuda.launches.of({})
-    slots = packing.Slots(call, ["*fp32", "i1", "fp64", "i32"], 2, attributes)
+    fixed = {"block": packing.grid_bytes(128, 1, 1), "shared_memory": struct.pack("=I", 64)}
+    slots = packing.Slots(call, ["*fp32", "i1", "fp64", "i32"], 2, attributes, fixed=fixed)
 
     buffer, configuration, _arguments = slots.fresh()
     values = (2**40, -1, 1.5, -7)
-    struct.pack_into(slots.format, buffer, slots.begin, *values, 3, 2, 1, 128, 1, 1, 64, 2**33)
+    written = {"grid": packing.grid_bytes(3, 2, 1), "stream": 2**33}
+    struct.pack_into(slots.format, buffer, slots.begin, *values, *(written.get(each, each) for each in slots.order))
 
     assert [buffer.raw[at : at + 8].hex() for at in slots.offsets] == [
         "0000000000010000", "ff00000000000000", "000000000000f83f", "f9ffffff00000000",
     ]  # fmt: skip
     assert configuration.value % 8 == 0
+    assert ctypes.string_at(configuration.value, 40) == struct.pack("=7I4xQ", 3, 2, 1, 128, 1, 1, 64, 2**33)
 
 
 @given(st.sampled_from(sorted(INTEGERS)), st.integers(-(2**63), 2**64 - 1))

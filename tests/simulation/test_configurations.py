@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nbxrt
-from nbxrt.launch.packing import Slots
+from nbxrt.launch.packing import Slots, grid_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +28,12 @@ def test_a_launch_by_a_configuration_is_recorded_with_its_attributes(
     address = runtime.malloc(64)
     function = runtime.module_get_function(runtime.module_load(IMAGE), "store")
     call, attributes = runtime.launches.of({"cooperative": 1, "cluster": 2, "shared_memory": 16})
-    slots = Slots(call, ["*i32", "i32"], 0, attributes)
+    fixed = {"block": grid_bytes(4, 1, 1), "shared_memory": struct.pack("=I", 16)}
+    slots = Slots(call, ["*i32", "i32"], 0, attributes, fixed=fixed)
     buffer, configuration, arguments = slots.fresh()
-    struct.pack_into(slots.format, buffer, slots.begin, address, -7, 2, 1, 1, 4, 1, 1, 16, 0)
+    grid, same, stream = slots.order
+    assert (grid, stream) == ("grid", "stream")
+    struct.pack_into(slots.format, buffer, slots.begin, address, -7, grid_bytes(2, 1, 1), same, 0)
 
     code = call.function(configuration, ctypes.c_void_p(function), arguments, None)
     runtime.sync()

@@ -94,7 +94,9 @@ def test_arguments_with_one_key_have_one_specialisation(target, monkeypatch, sim
 
 @pytest.mark.parametrize("value", [*EDGES, True, 1.0, None, tl.constexpr(3)], ids=str)
 def test_generated_keys_are_those_of_the_long_way(value):
-    generated = eval(keys.INTEGER.format(n="n"), {"n": value, "_integer": keys.integer, "_key": keys.of})
+    generated = eval(
+        keys.INTEGER.format(n="n"), {"n": value, "_integer": keys.integer, "_key": keys.of, "_type": type, "_int": int}
+    )
 
     assert generated == keys.of(value)
 

@@ -1,0 +1,350 @@
+"""The short way of `kernel[grid](…)`: a function generated for each kernel finds what is compiled by a key.
+
+Where the key was not seen, Triton itself binds, specialises and compiles, and a function that packs and launches is
+generated for what came out. Where nbxrt cannot tell that it would do the same as Triton's `run`, that is called and
+counted, with the reason.
+"""
+
+import ctypes
+import functools
+import inspect
+import threading
+from collections import defaultdict
+from types import MethodType
+
+from nbxrt import errors
+from nbxrt.device import make_current
+from nbxrt.launch import checking, finding, keys, packing, sending, streams
+from nbxrt.launch.launcher import failure
+from nbxrt.objects.device import Device
+from nbxrt.objects.memory import Memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    from nbxrt.launch.session import Session
+
+    #: Three extents, and their bytes as a launch's configuration has them.
+    Grid: TypeAlias = tuple[int, int, int, bytes]
+
+#: Grids that are remembered for one kernel.
+_MOST_GRIDS = 4096
+
+_UNBOUND = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class Entry:
+    """A compiled kernel, and the function that launches it on one device with arguments of the kinds of one key."""
+
+    __slots__ = ("compiled", "launch")
+
+    def __init__(self, compiled: "Any", launch: "Callable[..., Any]") -> None:
+        self.compiled, self.launch = compiled, launch
+
+
+class Kernel:
+    """One kernel of Triton while nbxrt is installed: what launches it by key, and the function that looks there.
+
+    `table` holds what launches with no options; `variants` the same by options (`num_warps=8`).
+    """
+
+    def __init__(self, session: "Session", jit: "Any") -> None:
+        self.session = session
+        self.jit = jit
+        self.name: str = jit.fn.__name__
+        self.parameters = list(jit.signature.parameters.values())
+        self.names = [parameter.name for parameter in self.parameters]
+        self.constants = {parameter.name for parameter in jit.params if parameter.is_constexpr}
+        self.table = finding.Table()
+        self.variants: dict[Any, finding.Table] = {}
+        #: What `kernel[grid]` is, by grid.
+        self.grids: dict[Any, Any] = {}
+        self.lock = threading.RLock()
+        self.caches_before = jit.device_caches
+        jit.device_caches = defaultdict(jit.create_binder)  # what another driver had compiled is not of this one
+        self.is_supported = all(parameter.kind not in _UNBOUND for parameter in self.parameters)
+        #: The generated functions, once a launch has shown what its arguments are: by extents, and by a function.
+        self.launch: Callable[..., Any] | None = None
+        self.dynamic: Callable[..., Any] | None = None
+
+    def forget(self) -> None:
+        """Let go of all that belongs to the runtime: the generated functions refer to it, and to this object."""
+        self.launch = self.dynamic = None
+        for table in (self.table, *self.variants.values()):
+            table.entries.clear()
+            table.seen.clear()
+        self.variants.clear()
+        self.grids.clear()
+
+    # the way in
+
+    def bound(self, grid: "Any") -> "Callable[..., Any]":
+        """What `kernel[grid]` is.
+
+        Raises: ArgumentTypeError, ArgumentValueError for a grid that is none.
+        """
+        if callable(grid):
+            return MethodType(self.dynamic or self._by_function, grid)
+        extents = checking.extents(grid, self.name)
+        made: Grid = (*extents, packing.grid_bytes(*extents))
+        if self.launch is None or not all(extents):
+            return MethodType(self._first, made)
+        found = MethodType(self.launch, made)
+        if isinstance(grid, tuple) and all(axis.__class__ is int for axis in grid):
+            if len(self.grids) >= _MOST_GRIDS:
+                self.grids.clear()
+            self.grids[grid] = found
+        return found
+
+    def hooked(self, grid: "Any") -> "Callable[..., Any]":
+        """What `kernel[grid]` is while pre-run hooks are set: Triton's own `run`, with the arguments as written."""
+        extents = grid if callable(grid) else checking.extents(grid, self.name)
+
+        def run(*given: "Any", **named: "Any") -> "Any":
+            self.session.fallbacks["pre-run hooks"] += 1
+            return self.session.run(self.jit, *given, grid=extents, warmup=False, **named)
+
+        return run
+
+    def _by_function(self, grid: "Callable[[dict[str, Any]], Any]", *given: "Any", **named: "Any") -> "Any":
+        """A grid that depends on the arguments."""
+        arguments, _options = self._bind(given, named)
+        return self.bound(grid(dict(zip(self.names, arguments, strict=True))))(*given, **named)
+
+    def _first(self, grid: "Grid", *given: "Any", **named: "Any") -> "Any":
+        """The kernel's first launch, and every one on an empty grid or with parameters that cannot be written down."""
+        if self.launch is not None and all(grid[:3]):
+            return self.launch(grid, *given, **named)
+        arguments, options = self._bind(given, named)
+        reason = "" if self.is_supported else "variable parameters"
+        reason = reason or self.session.unusual(self.jit)
+        if reason:
+            return self.fall_back(reason, grid, arguments, options)
+        with self.lock:
+            if self.launch is None:
+                self._generate(arguments)
+        return self.miss(grid, arguments, options)
+
+    def _bind(self, given: "tuple[Any, ...]", named: "dict[str, Any]") -> "tuple[tuple[Any, ...], dict[str, Any]]":
+        """The values of all parameters in order, and the options.
+
+        Raises: TypeError that names a missing argument.
+        """
+        own = {name: value for name, value in named.items() if name in self.names}
+        options = {name: value for name, value in named.items() if name not in own}
+        try:
+            bound = self.jit.signature.bind(*given, **own)
+        except TypeError as error:
+            raise errors.ArgumentTypeError(f"`{self.name}`: {error}") from None
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self.names), options
+
+    # the generated functions
+
+    def _generate(self, arguments: "tuple[Any, ...]") -> None:
+        """Make the functions that find a launch; these arguments show what kind each is of."""
+        session = self.session
+        parts = [
+            finding.part(name, value, name in self.constants) for name, value in zip(self.names, arguments, strict=True)
+        ]
+        names = {
+            "_nbx_table": self.table,
+            "_nbx_variant": self.variant,
+            "_nbx_miss": self.miss,
+            "_nbx_odd": self._odd,
+            "_nbx_device": session.driver.get_current_device,
+            "_nbx_enter": session.enter,
+            "_nbx_exit": session.exit,
+            "_nbx_hooks": self.jit.pre_run_hooks,
+            "_nbx_runtime": session.knobs.runtime.__dict__,
+            "_nbx_compilation": session.knobs.compilation.__dict__,
+        }
+        by_grid = {"_nbx_grids": self.grids, "_nbx_bound": self.bound}
+        self.dynamic = finding.finder_of_grids(self.name, self.parameters, by_grid)
+        self.launch = finding.finder(self.name, self.parameters, parts, names)
+
+    def variant(self, options: "dict[str, Any]") -> finding.Table:
+        """The launches with these options. Raises: TypeError for one without a hash."""
+        if not options:
+            return self.table
+        key = tuple((name, keys.constant(value)) for name, value in options.items())
+        found = self.variants.get(key)
+        return self.variants.setdefault(key, finding.Table()) if found is None else found
+
+    # what the short way does not know
+
+    def _odd(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "tuple[Any] | None":
+        """Something is set that may be for Triton's own `run`: what that answers, or None when it is not."""
+        reason = self.session.unusual(self.jit)
+        return (self.fall_back(reason, grid, arguments, options),) if reason else None
+
+    def miss(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
+        """A launch whose key is not there, or could not be made by the generated expression."""
+        try:
+            key = self.key(arguments)
+            entries = self.variant(options).entries
+            entry = entries.get(key)
+        except (keys.UnknownKindError, TypeError) as error:
+            checking.arguments(self, arguments)
+            reason = "an option or constant that has no hash" if isinstance(error, TypeError) else f"a {error}"
+            return self.fall_back(reason, grid, arguments, options)
+        if entry is None:
+            device = checking.arguments(self, arguments)
+            entry = self._entry(entries, key, device, grid, arguments, options)
+        return entry.launch(grid, *arguments) if all(grid[:3]) else entry.compiled
+
+    def key(self, arguments: "tuple[Any, ...]") -> "tuple[Any, ...]":
+        """The key of the arguments, as the generated function makes it.
+
+        Raises: UnknownKindError; TypeError for a constant without a hash, when it is looked up.
+        """
+        parts: list[Any] = []
+        has_pointer = False
+        for name, value in zip(self.names, arguments, strict=True):
+            if name in self.constants:
+                parts.append(keys.constant(value))
+                continue
+            parts.append(keys.of(value))
+            has_pointer = has_pointer or (parts[-1].__class__ is int and parts[-1] >= keys.FIRST_POINTER)
+        if not has_pointer:
+            parts.append(self.session.driver.get_current_device())
+        return tuple(parts)
+
+    def fall_back(self, reason: str, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
+        """Let Triton's own `run` do the launch, on nbxrt's driver."""
+        self.session.fallbacks[reason] += 1
+        given, named = self._as_called(arguments)
+        return self.session.run(self.jit, *given, grid=grid[:3], warmup=False, **named, **options)
+
+    def _as_called(self, arguments: "tuple[Any, ...]") -> "tuple[list[Any], dict[str, Any]]":
+        """The values of all parameters as a call writes them."""
+        given: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter, value in zip(self.parameters, arguments, strict=True):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                given.extend(value)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            else:
+                given.append(value)
+        return given, named
+
+    # making an entry
+
+    def _entry(
+        self,
+        entries: "dict[Any, Entry]",
+        key: "tuple[Any, ...]",
+        device: "int | None",
+        grid: "Grid",
+        arguments: "tuple[Any, ...]",
+        options: "dict[str, Any]",
+    ) -> Entry:
+        """The launch for a key, compiled and loaded once, whichever thread comes first."""
+        with self.lock:
+            if key in entries:
+                return entries[key]
+            driver = self.session.driver
+            index = driver.get_current_device() if device is None else device
+            made: Entry = Device(index, runtime=driver.runtime).on(self._made, index, grid, arguments, options)
+            entries[key] = made
+            self.session.compiled += 1
+            return made
+
+    def _made(self, device: int, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> Entry:
+        compiled = self._compiled(grid, arguments, options)
+        return Entry(compiled, self._sender(compiled, device, arguments, options))
+
+    def _compiled(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
+        """The compiled kernel, by Triton's own binder and compiler, loaded on the current device."""
+        given, named = self._as_called(arguments)
+        try:
+            compiled = self.session.run(self.jit, *given, grid=grid[:3], warmup=True, **named, **options)
+        except OSError as error:
+            raise _cannot_keep(error) from error
+        compiled._init_handles()  # noqa: SLF001  # loads the binary; says where the device's limits do not allow it
+        return compiled
+
+    def _sender(
+        self, compiled: "Any", device: int, arguments: "tuple[Any, ...]", options: "dict[str, Any]"
+    ) -> "Callable[..., Any]":
+        """The function that packs arguments of these kinds and launches the compiled kernel."""
+        launcher = compiled.run
+        launcher.prepare(compiled.function)
+        slow = functools.partial(self._checked, launcher, compiled, device)
+        if not sending.can_send(launcher.shape):
+            return slow
+        names = {
+            "_nbx_kernel": compiled,
+            "_nbx_function": ctypes.c_void_p(compiled.function),
+            "_nbx_slow": slow,
+            "_nbx_failed": functools.partial(self._failed, launcher.shape, slow),
+            "_nbx_changed": functools.partial(self._changed, options),
+            "_nbx_note": _note,
+        }
+        return sending.sender(
+            self.name,
+            launcher.shape,
+            self.session.driver.runtime,
+            device,
+            dict(zip(self.names, arguments, strict=True)),
+            [(name, *found) for (name, _where), found in self.jit.used_global_vals.items()],
+            names,
+        )
+
+    # the long ways
+
+    def _changed(self, options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
+        return self.fall_back("a global variable that has changed", grid, arguments, options)
+
+    def _checked(self, launcher: "Any", compiled: "Any", device: int, grid: "Grid", *arguments: "Any") -> "Any":
+        """The long way of a launch that is known: any device, any value, every error by the argument's name."""
+        runtime = self.session.driver.runtime
+        Device(device, runtime=runtime).on(self._launched, launcher, compiled, device, grid[:3], arguments)
+        if getattr(runtime.current, "index", None) is None and runtime.get_device() == device:
+            make_current(runtime, device)  # it has a context by now, and the next launch need not ask
+        return compiled
+
+    def _launched(
+        self,
+        launcher: "Any",
+        compiled: "Any",
+        device: int,
+        extents: "tuple[int, int, int]",
+        arguments: "tuple[Any, ...]",
+    ) -> None:
+        stream = streams.current(self.session.driver.runtime, device)
+        _note(stream, *arguments)
+        launcher.launcher.launch(extents, stream, ctypes.c_void_p(compiled.function), arguments, self.names)
+
+    def _failed(
+        self, shape: "Any", slow: "Callable[..., Any]", code: int, stream: int, grid: "Grid", *arguments: "Any"
+    ) -> "Any":
+        """A launch was refused: once more where the thread only lacked a context."""
+        if shape.call.enter(code):
+            return slow(grid, *arguments)
+        raise failure(shape, code, grid[:3], stream)
+
+
+def _note(stream: int, *arguments: "Any") -> None:
+    """Arrays of other streams are in use by this one now; closed ones are refused."""
+    for value in arguments:
+        memory = getattr(value, "memory", None)
+        if isinstance(memory, Memory) and memory.home != stream:
+            streams.note_use(memory, stream)
+
+
+def _cannot_keep(error: OSError) -> errors.NbxrtError:
+    """The error of a compilation whose files cannot be read or written: most often Triton's cache."""
+    from triton import knobs
+
+    folder = knobs.cache.dir
+    return errors.CapabilityError(
+        f"Triton cannot compile with its cache in {folder}: {error.filename or folder}: {error.strerror or error}",
+        hint="set TRITON_CACHE_DIR to a folder that this user can write",
+        folder=folder,
+    )

@@ -1,0 +1,102 @@
+"""One installation of nbxrt in Triton: its driver, the kernels that were seen, and what was left to Triton's `run`."""
+
+import gc
+import threading
+import weakref
+from collections import Counter
+
+from nbxrt.launch.kernel import Kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nbxrt.launch.driver import Driver
+
+#: What a kernel object of Triton carries while nbxrt is installed: its `Kernel`, and its launches by grid.
+STATE, GRIDS = "_nbxrt_kernel", "_nbxrt_grids"
+
+
+class Session:
+    """One installation: the driver, Triton's own `run`, what was counted, and the kernels that were seen."""
+
+    def __init__(self, driver: "Driver", original_run: "Callable[..., Any]") -> None:
+        from triton import knobs
+
+        self.driver = driver
+        self.original_run = original_run
+        self.knobs = knobs
+        self.enter: list[Any] = _calls(knobs.runtime.launch_enter_hook)
+        self.exit: list[Any] = _calls(knobs.runtime.launch_exit_hook)
+        self.fallbacks: Counter[str] = Counter()
+        self.compiled = 0
+        self.kernels: list[Any] = []
+        self.lock = threading.Lock()
+        #: Compiled kernels that have a module, or may come to one, while this is installed.
+        self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def kernel(self, jit: "Any") -> Kernel:
+        """What belongs to a kernel of Triton, made at its first launch."""
+        with self.lock:
+            found = getattr(jit, STATE, None)
+            if found is None or found.session is not self:
+                found = Kernel(self, jit)
+                setattr(jit, GRIDS, found.grids)
+                setattr(jit, STATE, found)
+                self.kernels.append(jit)
+            made: Kernel = found
+            return made
+
+    def forget(self) -> None:
+        """Leave the kernels as they were found."""
+        with self.lock:
+            for jit in self.kernels:
+                state = getattr(jit, STATE, None)
+                if state is not None:
+                    jit.device_caches = state.caches_before
+                    delattr(jit, STATE)
+                    delattr(jit, GRIDS)
+                    state.forget()
+            self.kernels.clear()
+        gc.collect()  # kernels unload their modules by the driver that is active then, which is still this one
+        for compiled in list(self.loaded):
+            self._unload(compiled)
+
+    def run(self, jit: "Any", *given: "Any", **named: "Any") -> "Any":
+        """Triton's own `run`; what it compiled is remembered for as long as it lives."""
+        compiled = self.original_run(jit, *given, **named)
+        if hasattr(compiled, "result"):  # compiled in the background
+            compiled = compiled.result()
+        if compiled is not None:
+            self.loaded.add(compiled)
+        return compiled
+
+    def _unload(self, compiled: "Any") -> None:
+        """Leave a compiled kernel that somebody holds as one that was never loaded: the next driver loads it anew."""
+        if compiled.module is not None:
+            self.driver.utils.unload_module(compiled.module)
+        compiled.module = compiled.function = compiled._run = None  # noqa: SLF001
+
+    def unusual(self, jit: "Any") -> str:
+        """Why Triton's own `run` has to do a launch; empty when nothing stands against the short way."""
+        runtime, compilation = self.knobs.runtime, self.knobs.compilation
+        if _calls(runtime.launch_enter_hook) or _calls(runtime.launch_exit_hook):
+            return "launch hooks"
+        if jit.pre_run_hooks:
+            return "pre-run hooks"
+        if runtime.debug:
+            return "debug"
+        if getattr(runtime, "add_stages_inspection_hook", None) is not None:
+            return "inspection of stages"
+        if runtime.jit_cache_hook is not None or runtime.jit_post_compile_hook is not None:
+            return "compilation hooks"
+        return "instrumentation" if getattr(compilation, "instrumentation_mode", "") else ""
+
+
+def _calls(hook: "Any") -> "list[Any]":
+    """The functions of a chain of hooks; a lone function as a list."""
+    if hook is None:
+        return []
+    calls = getattr(hook, "calls", None)
+    return [hook] if calls is None else calls
