@@ -3,7 +3,15 @@
 #define ACME_RUNTIME_H
 #include <stddef.h>
 
-typedef enum { acmeSuccess = 0, acmeInvalidValue = 1, acmeOutOfMemory = 2, acmeNoDevice = 3 } acmeError;
+typedef enum {
+    acmeSuccess = 0,
+    acmeInvalidValue = 1,
+    acmeOutOfMemory = 2,
+    acmeNoDevice = 3,
+    acmeBadDevice = 4,
+    acmeBadHandle = 5,
+    acmeUnknown = 99
+} acmeError;
 typedef enum { acmeHostToHost, acmeHostToDevice, acmeDeviceToHost, acmeDeviceToDevice, acmeAny } acmeDirection;
 typedef struct acmeQueueOpaque *acmeQueue;
 typedef struct acmeMarkOpaque *acmeMark;

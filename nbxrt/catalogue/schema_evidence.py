@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nbxrt.catalogue.contract_checks import ROLES
 from nbxrt.catalogue.schema_extends import optional
 from nbxrt.catalogue.schema_parts import (
-    MACRO,
+    CONSTANT, MACRO,
     MEMBER,
     NOT_BLANK,
     STRUCT_NAME,
@@ -62,7 +62,9 @@ def evidence_rule(contract: Contract) -> Schema:
 
 def headers_rule(contract: Contract) -> Schema:
     """The names that the vendor's headers have for what the file gives numbers and places of."""
-    constant = string(VARIABLE, "The name of the number in the vendor's headers.", "vendorMemcpyHostToDevice")
+    constant = string(
+        CONSTANT, "The name of the number in the vendor's headers; of several bits `one | other`.", "vendorHostToDevice"
+    )
     enums = {
         name: optional(keyed(f"names of `{name}`", words.says, dict.fromkeys(_words(contract, name), constant)))
         for name, words in {**contract.enums, **contract.flags}.items()

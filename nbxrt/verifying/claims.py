@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,24 +18,27 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Function:
-    """A call: one of the symbols is a function of the role's library, with these parameters and this result."""
+    """A call: one of the symbols is a function of the role's library, with these parameters and this result.
+
+    Calls of one subject and one `place` stand in for each other: the first that the library has is the one.
+    """
 
     subject: str
     role: str
     symbols: tuple[str, ...]
     takes: tuple[comparing.Type, ...]
     returns: comparing.Type
+    place: int = 0
 
 
 @attrs.frozen
 class Constant:
-    """A number that the vendor's headers have under a name."""
+    """A number that the vendor's headers have under a name; an empty name is one that the file does not tell."""
 
     subject: str
-    role: str
+    word: str
     name: str
     value: int
-    said: str
 
 
 @attrs.frozen
@@ -75,11 +79,17 @@ class Claims:
     def functions(self) -> Iterator[Function]:
         """Every call of an operation, those that keep and list devices and serve policies, then the roles' own."""
         for operation, (_line, variants) in self.description["operations"].items():
-            for call in self._calls(variants):
-                yield self._function(f"operations.{operation}", call[1], call)
-        for subject, call in self._kept():
-            yield self._function(subject, call[1], call)
+            yield from self._functions(f"operations.{operation}", variants)
+        for place, (subject, call) in enumerate(self._kept()):
+            yield self._function(subject, call[1], call, place)
         yield from self._role_functions()
+
+    def _functions(self, subject: str, variants: Iterable[tuple[Any, ...]]) -> Iterator[Function]:
+        """The calls of an operation: of plain ones the first that is there counts, of steps each."""
+        for call in self._calls(variants, ("call",)):
+            yield self._function(subject, call[1], call)
+        for place, call in enumerate(self._calls(variants, ("steps",)), 1):
+            yield self._function(subject, call[1], call, place)
 
     def _kept(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """The calls of the sections about objects, each with where it stands."""
@@ -90,10 +100,12 @@ class Claims:
                 yield from ((f"policies.{policy}.{part}", call) for call in self._calls(variants))
         yield from (("devices", call) for call in _listing(self.description["devices"]))
 
-    def _calls(self, variants: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def _calls(
+        self, variants: Iterable[tuple[Any, ...]], forms: tuple[str, ...] = ("call", "steps")
+    ) -> Iterator[tuple[Any, ...]]:
         """The calls of an operation's variants in these versions: the one, or those among its steps."""
         for form, since, before, platforms, what, _results in variants:
-            if form not in ("call", "steps") or (platforms is not None and self.system not in platforms):
+            if form not in forms or (platforms is not None and self.system not in platforms):
                 continue
             if applies(self.versions[self.served(what[1])], since, before):
                 yield from (what,) if form == "call" else _in_steps(what[2])
@@ -107,10 +119,10 @@ class Claims:
                 if call:
                     yield self._function(f"libraries.{role}.{key}", call[1] or role, call)
 
-    def _function(self, subject: str, role: str, call: tuple[Any, ...]) -> Function:
+    def _function(self, subject: str, role: str, call: tuple[Any, ...], place: int = 0) -> Function:
         symbols, _role, arguments, returns, *_usual = call
         takes = comparing.parameters(arguments, lambda struct: self._layout(struct, role)[0])
-        return Function(subject, self.served(role), symbols, tuple(takes), comparing.returned(returns))
+        return Function(subject, self.served(role), symbols, tuple(takes), comparing.returned(returns), place)
 
     def _layout(self, struct: str, role: str) -> tuple[int, Mapping[str, tuple[Any, ...]]]:
         """Size and fields of a structure in the role's version; the first of the file where none is for it."""
@@ -122,20 +134,18 @@ class Claims:
         return nbytes, fields
 
     def constants(self) -> Iterator[Constant]:
-        """The numbers of words and flags, and the codes of each role, that the file names."""
-        for enum, names in self.names.get("enums", {}).items():
-            role = self._role_using(enum)
-            numbers = self._numbers(enum, role)
-            for word, name in names.items():
-                if word in numbers:
-                    yield Constant(f"enums.{enum}", role, name, numbers[word], f"`{word}`")
-        for role, kinds in self.names.get("codes", {}).items():
+        """The numbers of words and flags, and the codes of each role."""
+        for enum in self.description["enums"]:
+            names = self.names.get("enums", {}).get(enum, {})
+            for word, number in self._numbers(enum, self._role_using(enum)).items():
+                yield Constant(f"enums.{enum}", word, names.get(word, ""), number)
+        for role in self.versions:
             status = self.description["libraries"][role]["status"]
-            known = {"success": (status["success"],), **status["kinds"]}
-            for kind, names in kinds.items():
-                listed = names if isinstance(names, list) else [names]
-                for name, code in zip(listed, known.get(kind, ()), strict=False):
-                    yield Constant(f"libraries.{role}.status", role, name, code, f"`{kind}`")
+            kinds = self.names.get("codes", {}).get(role, {})
+            for kind, codes in {"success": (status["success"],), **status["kinds"]}.items():
+                named = _members(kinds.get(kind, ()))
+                for name, code in itertools.zip_longest(named[: len(codes)], codes, fillvalue=""):
+                    yield Constant(f"libraries.{role}.status", kind, name, code)
 
     def _numbers(self, enum: str, role: str) -> Mapping[str, int]:
         entries = self.description["enums"].get(enum, ())
@@ -195,7 +205,7 @@ def _listing(devices: Mapping[str, Any] | None) -> Iterator[tuple[Any, ...]]:
         yield devices["functions"]
 
 
-def _members(named: str | list[str]) -> tuple[str, ...]:
+def _members(named: str | Iterable[str]) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named)
 
 

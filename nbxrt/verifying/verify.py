@@ -34,13 +34,22 @@ class _Finding:
     notes: list[str] = attrs.field(factory=list)
     declared: list[str] = attrs.field(factory=list)
 
+    is_partial: bool = False
+
     def checked(self, by: str, faults: Iterable[str] = ()) -> None:
         self.by += [by] if by not in self.by else []
-        self.faults += faults
+        self.faults += [fault for fault in faults if fault not in self.faults]
+
+    def unknown(self, why: str) -> None:
+        """A part of it cannot be told, so that the whole is not `ok`, whatever else agrees."""
+        self.is_partial = True
+        self.notes += [why] if why not in self.notes else []
 
     @property
     def state(self) -> State:
-        return State.WRONG if self.faults else State.OK if self.by else State.UNVERIFIED
+        if self.faults:
+            return State.WRONG
+        return State.OK if self.by and not self.is_partial else State.UNVERIFIED
 
 
 Findings = dict[str, _Finding]
@@ -118,7 +127,8 @@ def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> No
     functions, constants, layouts = [*claims.functions()], [*claims.constants()], [*claims.layouts()]
     symbols_of_all = dict.fromkeys(symbol for each in functions for symbol in each.symbols)
     questions = [asking.function(symbol) for symbol in symbols_of_all]
-    questions += [asking.number(f"value of {name}", name) for name in dict.fromkeys(each.name for each in constants)]
+    names = dict.fromkeys(each.name for each in constants if each.name)
+    questions += [asking.number(f"value of {name}", name) for name in names]
     for layout in layouts:
         questions.append(asking.size(f"size of {layout.name}", layout.name))
         questions += [
@@ -136,7 +146,7 @@ def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> No
         )
     _judge_functions(functions, answers, covered, found)
     for subject in dict.fromkeys(each.subject for each in constants):
-        _judge_constants([each for each in constants if each.subject == subject], answers, _row(found, subject))
+        _judge_constants([each for each in constants if each.subject == subject], answers, found)
     for layout in layouts:
         _judge_layout(layout, answers, _row(found, layout.subject))
 
@@ -148,12 +158,12 @@ def _row(found: Findings, subject: str) -> _Finding:
 def _judge_functions(
     functions: Sequence[Function], answers: Mapping[str, Any], covered: set[str], found: Findings
 ) -> None:
-    for subject, calls in _by_subject(functions).items():
+    for (subject, _place), calls in _by_place(functions).items():
         row = _row(found, subject)
         here = [call for call in calls if call.role in covered]
         declared = [(call, symbol) for call in here for symbol in call.symbols if "refused" not in answers[symbol]]
         if not here:
-            row.notes.append(f"no header of `{calls[0].role}` was given")
+            row.unknown(f"no header of `{calls[0].role}` was given")
         elif not declared:
             row.checked(HEADER, [f"no header declares {_listed(symbol for call in here for symbol in call.symbols)}"])
         for call, symbol in declared:
@@ -162,28 +172,33 @@ def _judge_functions(
             row.declared.append(f"{symbol}: {asking.spelled(answer)}")
 
 
-def _by_subject(functions: Iterable[Function]) -> dict[str, list[Function]]:
-    grouped: dict[str, list[Function]] = {}
+def _by_place(functions: Iterable[Function]) -> dict[tuple[str, int], list[Function]]:
+    grouped: dict[tuple[str, int], list[Function]] = {}
     for function in functions:
-        grouped.setdefault(function.subject, []).append(function)
+        grouped.setdefault((function.subject, function.place), []).append(function)
     return grouped
 
 
-def _judge_constants(constants: Sequence[Constant], answers: Mapping[str, Any], row: _Finding) -> None:
-    """Numbers by their names; a name that no header has is none of this version, or of another header."""
-    lacking = []
+def _judge_constants(constants: Sequence[Constant], answers: Mapping[str, Any], found: Findings) -> None:
+    """Numbers by their names; each that no header tells is a row of its own, unless none of them is told."""
+    row = _row(found, constants[0].subject)
+    told = {each: answers[f"value of {each.name}"] for each in constants if each.name}
+    for each, answer in told.items():
+        if "value" in answer:
+            # a code is compared as the 32 bits that travel
+            same = (answer["value"] - each.value) % (1 << 32) == 0
+            said = f"`{each.word}` is {each.value} here, and `{each.name}` is {answer['value']}"
+            row.checked(HEADER, [] if same else [said])
+    if not row.by:
+        row.notes.append("no header has these names" if told else "the file does not name them under `headers`")
+        return
     for each in constants:
-        answer = answers[f"value of {each.name}"]
-        if "refused" in answer:
-            lacking.append(each.name)
-            continue
-        # a code is compared as the 32 bits that travel
-        same = (answer["value"] - each.value) % (1 << 32) == 0
-        row.checked(
-            HEADER, [] if same else [f"{each.said} is {each.value} here, and `{each.name}` is {answer['value']}"]
-        )
-    if lacking:
-        row.notes.append(f"no header has {_listed(lacking)}" if row.by else "no header has these names")
+        if "value" not in told.get(each, {}):
+            why = f"no header has `{each.name}`" if each.name else _UNNAMED.format(each.value)
+            _row(found, f"{each.subject}.{each.word}").unknown(why)
+
+
+_UNNAMED = "the file does not say under `headers` what {} is called"
 
 
 def _judge_layout(layout: Layout, answers: Mapping[str, Any], row: _Finding) -> None:
@@ -230,8 +245,13 @@ def _ask_library(claims: Claims, file: Path, exported: symbols.Exports, found: F
             f"{file} exports none of the functions of {claims.description['title']}",
             hint="name the library that has them: this is another vendor's, or another part of this one's",
         )
-    for subject, calls in _by_subject(each for each in functions if each.role == role).items():
-        _row(found, subject).checked(file.name, _missing(calls, exported, file))
+    asked_for = claims.description["devices"] is not None and claims.description["devices"]["functions"] is not None
+    for (subject, _place), calls in _by_place(each for each in functions if each.role == role).items():
+        faults = [*_missing(calls, exported, file)]
+        if faults and asked_for:
+            _row(found, subject).notes.append(f"{faults[0]}: it is asked for")
+        else:
+            _row(found, subject).checked(file.name, faults)
     identity = claims.description["libraries"][role]["identity"]
     if identity:
         _row(found, f"libraries.{role}.identity").checked(file.name, _identity_faults(identity, exported, file))
@@ -248,7 +268,7 @@ def _missing(calls: Sequence[Function], exported: symbols.Exports, file: Path) -
     yield (
         f"{_listed(data)} is a data object in {file.name}, not a function"
         if data
-        else (f"{file.name} does not export {_listed(names)}")
+        else f"{file.name} does not export {_listed(names)}"
     )
 
 
@@ -268,10 +288,6 @@ def _leave_unverified(claims: Claims, found: Findings) -> None:
         row = _row(found, subject)
         if not row.by and not row.notes:
             row.notes.append("nothing was given that tells")
-    for enum in claims.description["enums"]:
-        row = _row(found, f"enums.{enum}")
-        if not row.by and not row.notes:
-            row.notes.append("the file does not name its numbers under `headers.enums`")
 
 
 def _result(
@@ -293,7 +309,13 @@ def _result(
 
 
 def _line(document: Document, subject: str) -> int:
-    return document.place(tuple(subject.split("."))).line
+    """The line of a part, or of the nearest that holds it: words of an enum may stand in a list by version."""
+    path = tuple(subject.split("."))
+    while True:
+        try:
+            return document.place(path).line
+        except (KeyError, TypeError):
+            path = path[:-1]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -217,17 +217,49 @@ def test_a_macro_of_a_functions_name_does_not_hide_the_function_that_is_exported
     assert _row(result, "operations.sync").state is State.OK
 
 
-def test_a_name_that_no_header_has_is_a_note_where_the_rest_agrees(tmp_path: Path) -> None:
-    row = _row(_verified(tmp_path), "enums.memcpy_kind")
+def test_a_number_whose_name_no_header_has_is_unverified_where_the_rest_agrees(tmp_path: Path) -> None:
+    result = _verified(tmp_path)
 
-    assert (row.state, row.notes) == (State.OK, ("no header has `toyDefault`",))
+    assert _row(result, "enums.memcpy_kind").state is State.OK
+    row = _row(result, "enums.memcpy_kind.default")
+    assert (row.state, row.by, row.notes) == (State.UNVERIFIED, (), ("no header has `toyDefault`",))
 
 
-def test_what_the_file_does_not_name_is_unverified(tmp_path: Path) -> None:
+def test_a_number_and_a_code_that_the_file_does_not_name_are_unverified(tmp_path: Path) -> None:
+    result = _verified(tmp_path)
+
+    word, code = _row(result, "enums.memcpy_kind.host_to_device"), _row(result, "libraries.runtime.status.not_ready")
+    assert (word.state, word.notes) == (
+        State.UNVERIFIED,
+        ("the file does not say under `headers` what 11 is called",),
+    )
+    assert (code.state, code.notes) == (
+        State.UNVERIFIED,
+        ("the file does not say under `headers` what 600 is called",),
+    )
+
+
+def test_an_enum_of_which_nothing_is_named_is_one_row(tmp_path: Path) -> None:
     row = _row(_verified(tmp_path), "enums.memory_type")
 
     assert row.state is State.UNVERIFIED
-    assert row.notes == ("the file does not name its numbers under `headers.enums`",)
+    assert row.notes == ("the file does not name them under `headers`",)
+
+
+def test_a_number_may_be_several_bits_of_the_header(tmp_path: Path) -> None:
+    names = {"enums": {"memcpy_kind": {"default": "toyHostToHost | toyDeviceToHost"}}}
+
+    result = verifying.verify(toys.write(tmp_path, headers=names), headers=[_header(tmp_path)])
+
+    assert _row(result, "enums.memcpy_kind").state is State.OK
+
+
+def test_of_an_operation_in_steps_every_call_is_checked(tmp_path: Path) -> None:
+    steps = [{"call": "toySync", "args": []}, {"call": "toyNever", "args": []}]
+
+    result = _verified(tmp_path, operations={"sync": {"steps": steps}})
+
+    assert _faults(result)["operations.sync"] == ("no header declares `toyNever`",)
 
 
 def test_a_role_without_a_header_is_unverified_and_never_ok(tmp_path: Path) -> None:
