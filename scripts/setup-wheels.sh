@@ -7,15 +7,17 @@ cd "$(dirname "$0")/.."
 
 venv=${VENV:-.venv}
 
-# folder=requirement
+# folder=requirement; one version each, since backends/signatures names the headers by their hashes
 wheels=(
-    cuda-11=nvidia-cuda-runtime-cu11
-    cuda-12=nvidia-cuda-runtime-cu12
-    cuda-13=nvidia-cuda-runtime==13.*
-    triton=triton==3.9.*
-    nvml=nvidia-nvml-dev-cu12
-    nccl=nvidia-nccl-cu12
-    torch-npu=torch-npu==2.14.*
+    cuda-11=nvidia-cuda-runtime-cu11==11.8.89
+    cuda-12=nvidia-cuda-runtime-cu12==12.9.79
+    cuda-13=nvidia-cuda-runtime==13.5.37
+    cccl-12=nvidia-cuda-cccl-cu12==12.9.27      # what nccl.h includes by way of cuda_fp16.h
+    cccl-13=nvidia-cuda-cccl==13.3.5.0.6
+    triton=triton==3.9.0
+    nvml=nvidia-nvml-dev-cu12==12.9.79
+    nccl=nvidia-nccl-cu12==2.32.3
+    torch-npu=torch-npu==2.14.0
 )
 # of Debian: HIP 5, Level Zero, OpenCL
 packages=(libamdhip64-5 libamdhip64-dev libze-dev libze1 opencl-c-headers ocl-icd-libopencl1)
@@ -41,9 +43,9 @@ if [ ! -f "$folder/installed" ] && command -v apt-get >/dev/null && command -v d
     touch "$folder/installed"
 fi
 
-# Wheels for macOS, whose metadata and headers say what Apple's selectors are; nothing in them runs here.
-# pyobjc is asked for one Python, whatever runs here: wheels for later ones carry another platform.
-for_macos() {
+# Wheels for other systems, for what their metadata, headers and libraries say; nothing in them runs here.
+# They are asked for by one Python, whatever runs here: wheels for later ones carry another platform.
+for_other() {
     local folder=$venv/wheels/$1 platform=$2 requirement=$3
     if [ ! -f "$folder/installed" ]; then
         "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --no-deps --upgrade \
@@ -54,5 +56,12 @@ for_macos() {
     fi
 }
 
-for_macos pyobjc-metal macosx_10_9_universal2 pyobjc-framework-Metal
-for_macos metal-cpp macosx_14_0_arm64 mlx-metal
+for_other pyobjc-metal macosx_10_9_universal2 pyobjc-framework-Metal
+for_other metal-cpp macosx_14_0_arm64 mlx-metal
+for_other cuda-12-windows win_amd64 nvidia-cuda-runtime-cu12==12.9.79
+
+# AMD SMI and RCCL: their headers are in no registry, and AMD's own bindings of them are.
+for_other amd-smi any amdsmi==7.0.2
+for_other rccl manylinux_2_28_x86_64 rocm-bindings-systems==10.0.0.0.1.2
+"$venv/bin/python" scripts/amd_declarations.py "$venv/wheels/amd-smi/amdsmi/amdsmi_wrapper.py" \
+    "$venv/wheels/rccl/rocm/bindings/cyrccl.pxd" "$venv/wheels/amd"

@@ -1,8 +1,10 @@
-"""Write docs/vendors.md, what is known of every operation by backend and release; `--check` says whether it is current.
+"""Write what the vendors' headers say; `--check` says whether it is current.
 
     VENV=.venv python scripts/vendors_table.py
 
-It compares the backend files with the vendors' headers and libraries that scripts/setup-wheels.sh fetches.
+It compares the backend files with the headers and libraries that scripts/setup-wheels.sh fetches, and writes
+docs/vendors.md, what is known of every operation by backend and release, and backends/signatures, the signatures that
+simulations are held to.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import nbxrt  # noqa: E402
 from nbxrt import descriptions  # noqa: E402
 from nbxrt.catalogue.compiling import evidence_of  # noqa: E402
+from nbxrt.verifying import recording  # noqa: E402
 from releases import RELEASES  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from nbxrt.verifying import Result
+    from releases import Release
 
 PAGE = ROOT / "docs" / "vendors.md"
+SIGNATURES = ROOT / "backends" / "signatures"
 WHEELS = ROOT / os.environ.get("VENV", ".venv") / "wheels"
 
 HEAD = """# Vendors
@@ -42,6 +49,7 @@ What is known of each operation, by backend and release of the vendor's interfac
 | not stated | the file does not say |
 | - | not offered; the file says why: `nbxrt show NAME` |
 
+AMD SMI and RCCL are compared with AMD's own bindings, which are generated from headers that no registry has.
 No mark says that it ran on a device: [hardware.md](hardware.md) does.
 Each backend but `metal`, `opencl`, `level_zero` and `host` passes the [conformance suite](conforming.md) on its own
 [simulation](simulating.md) in CI, which proves that the file holds together, not that it is right.
@@ -51,9 +59,19 @@ Each backend but `metal`, `opencl`, `level_zero` and `host` passes the [conforma
 """
 
 
-def page() -> str:
-    """The page as it should be."""
-    return HEAD + "\n".join(_backends()) + "\n\n" + "\n".join(_table()) + "\n"
+def written() -> dict[Path, str]:
+    """The files as they should be."""
+    results = {release: release.verified(WHEELS) for release in RELEASES}
+    page = HEAD + "\n".join(_backends()) + "\n\n" + "\n".join(_table(results)) + "\n"
+    return {PAGE: page, **_records(results)}
+
+
+def _records(results: Mapping[Release, Result]) -> dict[Path, str]:
+    """A file of signatures for each backend."""
+    records: dict[str, recording.Record] = {}
+    for result in results.values():
+        records[result.backend] = recording.with_result(records.get(result.backend), result)
+    return {SIGNATURES / f"{name}.json": recording.text_of(record) for name, record in records.items()}
 
 
 def _backends() -> Iterator[str]:
@@ -65,10 +83,11 @@ def _backends() -> Iterator[str]:
         yield f"| `{name}` | {description['title']} | {maturity} | {bound} | {nodes or 'the runtime'} |"
 
 
-def _table() -> Iterator[str]:
+def _table(results: Mapping[Release, Result]) -> Iterator[str]:
     compared = {release.backend for release in RELEASES}
     others = [name for name in descriptions.INDEX if name not in compared]
-    columns = {release.name: _verified(release) for release in RELEASES} | {name: _stated(name) for name in others}
+    columns = {release.name: _verified(release.backend, result) for release, result in results.items()}
+    columns |= {name: _stated(name) for name in others}
     yield f"| operation | {' | '.join(columns)} |"
     yield "|---" * (len(columns) + 1) + "|"
     for operation in descriptions.contract()["operations"]:
@@ -76,10 +95,10 @@ def _table() -> Iterator[str]:
         yield f"| `{operation}` | {marks} |"
 
 
-def _verified(release: object) -> dict[str, str]:
+def _verified(backend: str, result: Result) -> dict[str, str]:
     """The marks of a backend, with those that a release verifies."""
-    states = {row.subject: row.state.value for row in release.verified(WHEELS).rows}
-    stated = _stated(release.backend)
+    states = {row.subject: row.state.value for row in result.rows}
+    stated = _stated(backend)
     return {
         operation: "**verified**" if states.get(f"operations.{operation}") == "ok" else mark
         for operation, mark in stated.items()
@@ -102,13 +121,17 @@ def _stated(name: str) -> dict[str, str]:
 
 
 def main() -> int:
-    text = page()
-    if "--check" in sys.argv[1:]:
-        is_current = PAGE.read_text("utf-8") == text
-        print(f"{PAGE.name}: {'current' if is_current else 'stale'}")
-        return 0 if is_current else 1
-    PAGE.write_text(text, "utf-8")
-    print(f"{PAGE.name}: written")
+    texts = written()
+    for file, text in texts.items():
+        is_current = file.exists() and file.read_text("utf-8") == text
+        if "--check" not in sys.argv[1:] and not is_current:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, "utf-8")
+            print(f"{file.name}: written")
+        elif not is_current:
+            print(f"{file.name}: stale")
+            return 1
+    print("current")
     return 0
 
 

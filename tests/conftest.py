@@ -103,7 +103,8 @@ def _level_zero() -> str:
 
 
 def _headers() -> str:
-    there = [WHEELS / name / "installed" for name in ("triton", "nvml", "nccl", "torch-npu", "debian")]
+    names = ("triton", "nvml", "nccl", "cccl-12", "cccl-13", "torch-npu", "amd-smi", "rccl", "debian")
+    there = [WHEELS / name / "installed" for name in names]
     return _wheels() or ("" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh could not fetch all of them")
 
 

@@ -12,13 +12,20 @@ if TYPE_CHECKING:
 
 
 class Release(NamedTuple):
-    """One release of a vendor's interface: its files below the folder of the wheels."""
+    """One release of a vendor's interface: its files below the folder of the wheels; `others` are versions by role."""
 
     backend: str
     version: str
     headers: tuple[str, ...]
     include: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of the runtime, where the vendor's is a number, and those of other roles."""
+        runtime = {"runtime": self.version} if self.version[0].isdigit() else {}
+        return {**runtime, **dict(self.others)}
 
     @property
     def name(self) -> str:
@@ -31,33 +38,34 @@ class Release(NamedTuple):
             headers=[wheels / each for each in self.headers],
             include=[wheels / each for each in self.include],
             libraries=[wheels / each for each in self.libraries],
-            version=self.version if self.backend != "ascend" else None,
+            version=dict(self.versions),
         )
 
 
 TRITON = "triton/triton/backends"
 NVML = "nvml/nvidia/nvml_dev/include/nvml.h"
+NCCL, LIBNCCL = "nccl/nvidia/nccl/include/nccl.h", "nccl/nvidia/nccl/lib/libnccl.so.2"
 NPU = "torch-npu/torch_npu/include"
 
 RELEASES = (
     Release(
         "cuda", "11.8",
         ("cuda-11/nvidia/cuda_runtime/include/cuda_runtime_api.h", "cuda-11/nvidia/cuda_runtime/include/cuda.h", NVML,
-         "nccl/nvidia/nccl/include/nccl.h"),
+         NCCL),
         (f"{TRITON}/nvidia/include",),  # which has what belongs to the compiler's own wheel
-        ("cuda-11/nvidia/cuda_runtime/lib/libcudart.so.11.0",),
+        ("cuda-11/nvidia/cuda_runtime/lib/libcudart.so.11.0", LIBNCCL),
     ),
     Release(
         "cuda", "12.9",
-        ("cuda-12/nvidia/cuda_runtime/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML),
-        (f"{TRITON}/nvidia/include",),
-        ("cuda-12/nvidia/cuda_runtime/lib/libcudart.so.12",),
+        ("cuda-12/nvidia/cuda_runtime/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML, NCCL),
+        (f"{TRITON}/nvidia/include", "cccl-12/nvidia/cuda_cccl/include"),
+        ("cuda-12/nvidia/cuda_runtime/lib/libcudart.so.12", LIBNCCL),
     ),
     Release(
         "cuda", "13.5",
-        ("cuda-13/nvidia/cu13/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML),
-        (f"{TRITON}/nvidia/include",),
-        ("cuda-13/nvidia/cu13/lib/libcudart.so.13",),
+        ("cuda-13/nvidia/cu13/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML, NCCL),
+        (f"{TRITON}/nvidia/include", "cccl-13/nvidia/cu13/include"),
+        ("cuda-13/nvidia/cu13/lib/libcudart.so.13", LIBNCCL),
     ),
     Release(
         "hip", "5.2",
@@ -65,7 +73,12 @@ RELEASES = (
         ("debian/usr/include",),
         ("debian/usr/lib/x86_64-linux-gnu/libamdhip64.so.5",),
     ),
-    Release("hip", "7.1", (f"{TRITON}/amd/include/hip/hip_runtime_api.h",), (f"{TRITON}/amd/include",)),
+    Release(
+        "hip", "7.1",
+        (f"{TRITON}/amd/include/hip/hip_runtime_api.h", "amd/amdsmi.h", "amd/rccl.h"),
+        (f"{TRITON}/amd/include",),
+        others=(("management", "26"),),
+    ),
     Release(
         "ascend", "ACL 1.17",
         (f"{NPU}/acl/acl_rt.h", f"{NPU}/acl/acl.h", f"{NPU}/acl/error_codes/rt_error_codes.h",

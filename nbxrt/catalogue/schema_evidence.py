@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from nbxrt.catalogue.contract_checks import ROLES
 from nbxrt.catalogue.schema_extends import optional
 from nbxrt.catalogue.schema_parts import (
-    CONSTANT, MACRO,
+    CONSTANT,
+    MACRO,
     MEMBER,
     NOT_BLANK,
     STRUCT_NAME,

@@ -60,11 +60,13 @@ def command(
     if as_json:
         paths = {role: str(path) for role, path in made.paths.items()}
         versions = {role: ".".join(map(str, numbers)) for role, numbers in made.versions.items()}
-        writer.json({"backend": made.name, "libraries": paths, "versions": versions, "environment": variables})
+        facts = {"backend": made.name, "libraries": paths, "versions": versions, "environment": variables}
+        writer.json({**facts, "functions": len(made.symbols), "from_headers": sorted(made.from_headers)})
         return
     for variable, value in variables.items():
         click.echo(f"export {variable}={shlex.quote(value)}")
-    Writer(stderr=True).line(f"wrote {made.paths['runtime']}: {made.name}, {_counted(devices)}")
+    said = f"{len(made.from_headers)} of {len(made.symbols)} signatures are the vendor's headers'"
+    Writer(stderr=True).line(f"wrote {made.paths['runtime']}: {made.name}, {_counted(devices)}; {said}")
 
 
 def _counted(devices: int) -> str:

@@ -10,6 +10,7 @@ import click
 from nbxrt import verifying
 from nbxrt.cli.console import Writer
 from nbxrt.cli.problems import FINDINGS, FINE
+from nbxrt.verifying import recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +33,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--version", "versions", multiple=True, metavar="[ROLE=]VERSION",
     help="The version of the runtime, or of another role; by the libraries' file names when left out.",
 )  # fmt: skip
+@click.option(
+    "--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Keep the signatures that the headers declare, for `nbxrt simulate`: `signatures/NAME.json` beside the file.",
+)  # fmt: skip
 @click.option("as_json", "--json", is_flag=True, help="As JSON.")
 @click.pass_context
 def command(
@@ -41,6 +46,7 @@ def command(
     include: Sequence[Path],
     libraries: Sequence[Path],
     versions: Sequence[str],
+    record: Path | None,
     as_json: bool,
 ) -> None:
     """Compare a backend file with the vendor's headers, by this machine's C++ compiler, and with its library files.
@@ -54,12 +60,25 @@ def command(
     result = verifying.verify(
         name, headers=headers, include=include, libraries=libraries, version=dict(map(_version, versions))
     )
+    if record is not None:
+        _keep(record, result)
     writer = Writer()
     if as_json:
         writer.json(result.to_dict())
     else:
         _write(writer, result)
     ctx.exit(FINE if result.ok else FINDINGS)
+
+
+def _keep(file: Path, result: Result) -> None:
+    if not result.headers:
+        raise click.UsageError("--record keeps what headers declare: give --header FILE too")
+    if not result.ok:
+        return  # what is wrong with the file, or with the headers, comes first
+    try:
+        recording.keep(file, result)
+    except OSError as error:
+        raise click.FileError(str(file), error.strerror) from error
 
 
 def _version(written: str) -> tuple[str, str]:

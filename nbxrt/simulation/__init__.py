@@ -7,8 +7,9 @@
 
 A backend file says what the vendor's functions look like; `build` compiles a library that has them, with a small core
 behind it: devices with limited memory, streams whose work is done later, contexts, errors, faults on request, a record
-of all calls. A simulation is made from the description, so it agrees with every mistake in it: it proves how the caller
-behaves, not that the vendor's library is as described.
+of all calls. Its signatures are those of the vendor's headers where these were read, and a file that states others is
+refused. In everything else it is made from the description and agrees with every mistake in it: it proves how the
+caller behaves, not that the vendor's library is as described.
 
 A process that uses one may set, lists separated by commas:
 
@@ -28,6 +29,7 @@ A process that uses one may set, lists separated by commas:
 """
 
 from nbxrt.simulation.building import CompilerError, build
+from nbxrt.simulation.evidence import SignatureError
 from nbxrt.simulation.simulated import Call, Launch, Live, Simulation, read_log
 
-__all__ = ["Call", "CompilerError", "Launch", "Live", "Simulation", "build", "read_log"]
+__all__ = ["Call", "CompilerError", "Launch", "Live", "SignatureError", "Simulation", "build", "read_log"]

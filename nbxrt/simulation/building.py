@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import descriptions, errors
+from nbxrt.simulation import evidence
 from nbxrt.simulation.header import contract_header
 from nbxrt.simulation.plan import make_plan
 from nbxrt.simulation.simulated import Simulation
@@ -50,21 +51,27 @@ def build(
     the best that the file lists when left out. `without` are symbols that the library shall not export. `devices` and
     `memory` (bytes of each) can be changed while it runs. A process loads a folder's library once, so every build wants
     a folder of its own. What was compiled is kept in `cache`, by default in the user's cache folder, and taken from
-    there when nothing has changed.
+    there when nothing has changed. Signatures that the vendor's headers have, where they were kept, must be the file's.
 
-    Raises: CompilerError; CapabilityError for a backend without a C library of its own; ArgumentValueError.
+    Raises: CompilerError; SignatureError for a file that differs from the headers; CapabilityError for a backend
+    without a C library of its own; ArgumentValueError; RecordError.
     """
-    if isinstance(description, (str, os.PathLike)):
-        description = descriptions.load(description)
+    given = description if isinstance(description, (str, os.PathLike)) else None
+    loaded = descriptions.load(description) if isinstance(description, (str, os.PathLike)) else description
     contract = contract or descriptions.contract()
-    plan = make_plan(description, contract, _system(), version, without)
+    system = _system()
+    plan = make_plan(loaded, contract, system, version, without)
+    record = None if given is None else evidence.recorded(given, plan.description["name"])
+    from_headers: frozenset[str] = frozenset()
+    if record is not None:
+        from_headers = evidence.compared(plan, lambda versions: make_plan(loaded, contract, system, versions), record)
     home = Path(folder).absolute()
     home.mkdir(parents=True, exist_ok=True)
     name = plan.files["runtime"][0]
     compiled = _compiled(wrapper_source(plan), contract_header(contract), name, _cache_folder(cache, home))
     _place(compiled, home / name)
     paths = {role: _link(home, name, files) for role, files in plan.files.items()}
-    return Simulation(plan, paths, devices, memory)
+    return Simulation(plan, paths, devices, memory, from_headers)
 
 
 def _system() -> str:

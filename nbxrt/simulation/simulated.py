@@ -108,7 +108,14 @@ class Simulation:
     Every build is a library of its own with its own state. Safe to use from several threads.
     """
 
-    def __init__(self, plan: Plan, paths: Mapping[str, Path], devices: int, memory: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        paths: Mapping[str, Path],
+        devices: int,
+        memory: int,
+        from_headers: frozenset[str] = frozenset(),
+    ) -> None:
         self.name: str = plan.description["name"]
         self.description = plan.description
         self.contract = plan.contract
@@ -117,6 +124,8 @@ class Simulation:
         #: The version that each role answers.
         self.versions = plan.versions
         self.symbols = tuple(function.symbol for function in plan.functions)
+        #: The symbols whose signatures are the vendor's headers'; the others' are what the file states.
+        self.from_headers = from_headers
         self._start = (devices, memory)
         self._loading = threading.RLock()  # guards what follows until it is set
         self._loaded: ctypes.CDLL | None = None

@@ -143,8 +143,8 @@ class Claims:
             status = self.description["libraries"][role]["status"]
             kinds = self.names.get("codes", {}).get(role, {})
             for kind, codes in {"success": (status["success"],), **status["kinds"]}.items():
-                named = _members(kinds.get(kind, ()))
-                for name, code in itertools.zip_longest(named[: len(codes)], codes, fillvalue=""):
+                named = itertools.chain(_members(kinds.get(kind, ())), itertools.repeat(""))
+                for name, code in zip(named, codes, strict=False):
                     yield Constant(f"libraries.{role}.status", kind, name, code)
 
     def _numbers(self, enum: str, role: str) -> Mapping[str, int]:

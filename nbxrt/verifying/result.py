@@ -39,7 +39,11 @@ class Row:
 
 @attrs.frozen
 class Result:
-    """The rows of one comparison. `versions` are those that the file was read for, by role."""
+    """The rows of one comparison. `versions` are those that the file was read for, by role.
+
+    `headers` has the SHA-256 of each header that was given, `signatures` the role of each function that they declare
+    and its signature, as recording.py writes it.
+    """
 
     backend: str
     title: str
@@ -47,6 +51,8 @@ class Result:
     versions: dict[str, str]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    headers: dict[str, str] = attrs.field(factory=dict)
+    signatures: dict[str, tuple[str, str]] = attrs.field(factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:

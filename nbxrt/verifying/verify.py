@@ -11,7 +11,7 @@ import attrs
 from nbxrt import descriptions, errors, versions
 from nbxrt.binding.machine import Machine
 from nbxrt.verifying import headers as asking
-from nbxrt.verifying import symbols
+from nbxrt.verifying import recording, symbols
 from nbxrt.verifying.claims import Claims
 from nbxrt.verifying.comparing import agrees, differences, said
 from nbxrt.verifying.result import Result, Row, State
@@ -76,13 +76,12 @@ def verify(
     by_role = versions.by_role(description, {**_versions_of_files(description, exports), **wanted})
     claims = Claims(description, descriptions.contract(), by_role, document.data.get("headers", {}), Machine().system)
     found: Findings = {}
-    if headers:
-        _ask_headers(
-            claims, asking.Headers(tuple(map(Path, headers)), tuple(map(Path, include)), _macros(claims)), found
-        )
+    files = tuple(map(Path, headers))
+    signatures = _ask_headers(claims, asking.Headers(files, tuple(map(Path, include)), _macros(claims)), found)
     notes = [note for file, exported in exports.items() for note in _ask_library(claims, file, exported, found)]
     _leave_unverified(claims, found)
-    return _result(description, document, claims, found, notes)
+    result = _result(description, document, claims, found, notes)
+    return attrs.evolve(result, headers=recording.hashes(files), signatures=signatures)
 
 
 def _described(backend: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Document]:
@@ -123,12 +122,15 @@ def _is_of(name: str, file: str) -> bool:
 # Headers
 
 
-def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> None:
+def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> dict[str, tuple[str, str]]:
+    """Compare with what headers declare; the role and the signature of each function that they do."""
+    if not headers.files:
+        return {}
     functions, constants, layouts = [*claims.functions()], [*claims.constants()], [*claims.layouts()]
     symbols_of_all = dict.fromkeys(symbol for each in functions for symbol in each.symbols)
     questions = [asking.function(symbol) for symbol in symbols_of_all]
-    names = dict.fromkeys(each.name for each in constants if each.name)
-    questions += [asking.number(f"value of {name}", name) for name in names]
+    named = dict.fromkeys(each.name for each in constants if each.name)
+    questions += [asking.number(f"value of {name}", name) for name in named]
     for layout in layouts:
         questions.append(asking.size(f"size of {layout.name}", layout.name))
         questions += [
@@ -149,6 +151,12 @@ def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> No
         _judge_constants([each for each in constants if each.subject == subject], answers, found)
     for layout in layouts:
         _judge_layout(layout, answers, _row(found, layout.subject))
+    roles = {symbol: each.role for each in functions for symbol in each.symbols}
+    return {
+        symbol: (role, recording.written(answers[symbol]))
+        for symbol, role in roles.items()
+        if answers[symbol].get("kind") == "function"
+    }
 
 
 def _row(found: Findings, subject: str) -> _Finding:

@@ -33,7 +33,9 @@ def test_the_hosts_file_agrees_with_the_c_library(header: CommandLine) -> None:
     assert ended.code == 0
     assert ended.out.startswith("Host memory, backends/host.yaml\n")
     assert "ok         operations.memcpy:" in ended.out
-    assert "libraries.runtime.status.success:20\n             the file does not say under `headers` what 0 is" in ended.out
+    assert (
+        "libraries.runtime.status.success:20\n             the file does not say under `headers` what 0 is" in ended.out
+    )
     assert ended.out.rstrip().endswith(" ok, 0 wrong, 1 unverified")
 
 
