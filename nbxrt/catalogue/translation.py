@@ -162,6 +162,7 @@ PATTERNS = {
     schema_parts.PROTOCOL: "is not the name of a protocol such as `__dlpack__`",
     schema_parts.MEMBER: "is not a member of a structure, nor a path of such with dots",
     schema_parts.MACRO: "is not a macro, nor a macro and its value with `=`",
+    schema_parts.CONSTANT: "is not the name of a number, nor names with ` | ` between them",
     schema_parts.NOT_BLANK: "is empty",
     schema_parts.ABSOLUTE: "is not an absolute path: nothing is taken from the working folder",
     schema_parts.LIBRARY_FILE: "is not the name of a file, nor the absolute path of one",
