@@ -59,7 +59,7 @@ class Diagnostic:
         number = str(self.line)
         margin = " " * len(number)
         line, start, end = _window(self.source, self.column - 1, self.end_column - 1)
-        caret = " " * start + "^" * max(1, end - start)
+        caret = " " * _columns(line[:start]) + "^" * max(1, _columns(line[start:end]))
         return [f"{margin} |", f"{number} | {line}", f"{margin} | {caret} {self.label}".rstrip()]
 
     def _notes(self) -> list[str]:
@@ -125,6 +125,19 @@ def _window(source: str, start: int, end: int) -> tuple[str, int, int]:
     before, after = "…" if first else "", "…" if last < len(source) else ""
     line = f"{before}{_printable(source[first:last])}{after}"
     return line, start - first + len(before), min(end, last) - first + len(before)
+
+
+def _columns(text: str) -> int:
+    """The columns that a terminal takes for a text: two for a wide character, none for what joins the one before."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # few files need it
+
+    widths = {"W": 2, "F": 2}
+    return sum(
+        0 if unicodedata.category(each) in ("Mn", "Me") else widths.get(unicodedata.east_asian_width(each), 1)
+        for each in text
+    )
 
 
 def _printable(text: str) -> str:

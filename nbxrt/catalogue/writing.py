@@ -31,12 +31,15 @@ _NOT_CHECKED = "not checked yet"
 
 @attrs.frozen(eq=False)
 class Draft:
-    """A new file as data, and what has to be known to explain it; `left_out` is what only the base has, by section."""
+    """A new file as data, and what has to be known to explain it.
+
+    `left_out` is what only the base has, by the path at which it is noted.
+    """
 
     data: dict[str, Any]
     base: str
     renaming: Renaming
-    left_out: Mapping[str, Any]
+    left_out: Mapping[str, Sequence[Any]]
 
 
 def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -> Draft:
@@ -44,7 +47,9 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
     renaming = prefixes.found(base, prefix)
     data = {key: value for key, value in base.items() if key not in _LEFT_OUT and not key.startswith("x-")}
     data |= {"contract": contract.number, "name": name, "title": name.upper(), "priority": base["priority"] + 1}
-    left_out: dict[str, Any] = {key: base[key] for key in ("presence", "triton", "interop", "binaries") if key in base}
+    left_out: dict[str, list[Any]] = {
+        place: [{key: base[key]} for key in keys if key in base] for place, keys in _STANDS_AT.items()
+    }
     data["libraries"] = {
         role: _library(library, renaming, left_out, role) for role, library in base["libraries"].items()
     }
@@ -68,7 +73,9 @@ def _ordered(data: Mapping[str, Any]) -> list[str]:
     return [*(key for key in data if key not in late), *(key for key in late if key in data)]
 
 
-def _library(library: Mapping[str, Any], renaming: Renaming, left_out: dict[str, Any], role: str) -> dict[str, Any]:
+def _library(
+    library: Mapping[str, Any], renaming: Renaming, left_out: dict[str, list[Any]], role: str
+) -> dict[str, Any]:
     """A library with the new names, in the order of the base; what tells it from look-alikes is the base's alone."""
     renamed = {key: _symbols(value, renaming, key) for key, value in library.items() if key != "identity"}
     if "names" in library:
@@ -79,7 +86,7 @@ def _library(library: Mapping[str, Any], renaming: Renaming, left_out: dict[str,
         gone = [step for step, new in zip(library["search"], steps, strict=True) if new is None]
         left_out[f"libraries.{role}.search"] = gone
     if "identity" in library:
-        left_out[f"libraries.{role}"] = {"identity": library["identity"]}
+        left_out[f"libraries.{role}"] = [{"identity": library["identity"]}]
     if "hint" in library:
         renamed["hint"] = f"{MARK}: say how people get this library"
     return renamed
@@ -147,8 +154,7 @@ class _Notes:
         said = [*_wrapped(_SECTIONS.get(path, "").format(base=self.draft.base))]
         if path[0] == "libraries" and len(path) == 2:
             said += _wrapped(f"{MARK}: {_ROLE.format(base=self.draft.base)}")
-        left_out = self.draft.left_out.get(".".join(path)) or self.draft.left_out.get(_STANDS_AT.get(path, ""))
-        return [*said, *self._left_out(left_out)]
+        return [*said, *self._left_out(self.draft.left_out.get(".".join(path), ()))]
 
     def head(self) -> list[str]:
         data, base, renaming = self.draft.data, self.draft.base, self.draft.renaming
@@ -168,18 +174,17 @@ class _Notes:
         declarations = [line for each in self.signature(operation.name) for line in _wrapped(f"{mark}: {each}")]
         return [*_wrapped(operation.says), *declarations, *([] if is_bound else [f"{MARK}: is there really none?"])]
 
-    def _left_out(self, value: Any) -> list[str]:
-        if not value:
+    def _left_out(self, parts: Sequence[Any]) -> list[str]:
+        if not parts:
             return []
-        parts = value if isinstance(value, list) else [value]
         said = f"{MARK}: left out, since it is of {self.draft.base} alone:"
-        return [said, *(f"  {line}" for part in parts for line in _wrapped(yaml_text.flow(part)))]
+        return [said, *(f"  {line}" for part in parts for line in _wrapped(_bare(part)))]
 
 
 _HOW_TO_GO_ON = (
     f"It is complete and valid, and nothing in it is known to be true: compare what stands at each {MARK} with the "
     f"vendor's headers and libraries, then remove the {MARK}. `nbxrt validate FILE` finds what does not hold together, "
-    "and `nbxrt.conformance` tries the rest on a device."
+    "`nbxrt verify FILE` what the vendor's headers say otherwise, and `nbxrt conform FILE` tries the rest on a device."
 )
 _ROLE = (
     "names of files, versions and symbols, and where the library is looked for, are those of {base} with the new prefix"
@@ -197,11 +202,15 @@ _SECTIONS: dict[tuple[str, ...], str] = {
 }
 
 # What was left out is noted where an author would put it back.
-_STANDS_AT: dict[tuple[str, ...], str] = {
-    ("libraries",): "presence",
-    ("platforms",): "triton",
-    ("priority",): "interop",
-}
+_STANDS_AT = {"libraries": ("presence",), "platforms": ("triton",), "priority": ("interop", "binaries")}
+
+
+def _bare(part: Any) -> str:
+    """A value on one line; that of a single key as it stands in a file, without braces."""
+    if isinstance(part, dict) and len(part) == 1:
+        ((key, value),) = part.items()
+        return f"{key}: {yaml_text.flow(value)}"
+    return yaml_text.flow(part)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -52,6 +52,9 @@ class Commands(click.Group):
         except NbxrtError as error:
             problems.tell(error)
             ctx.exit(problems.exit_code(error))
+        except click.FileError as error:
+            error.exit_code = problems.MISUSE  # click's own is 1, which says that something was found
+            raise
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

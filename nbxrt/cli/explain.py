@@ -90,7 +90,9 @@ class Explained:
 
     def _origin(self, path: Path) -> Origin:
         self._demand(path)
-        before = self.history.get(self._unit(path) or path, ())[:-1]
+        unit = self._unit(path) or path
+        is_item = len(path) > len(unit) and id(self.document.at(unit)) in self.document.joints
+        before = () if is_item else self.history.get(unit, ())[:-1]  # an item took nobody's place in the list
         replaced = tuple(_said(each, path) for each in reversed(before))
         return Origin(_text(path), self._at(path), replaced, tuple(self._items(path)))
 

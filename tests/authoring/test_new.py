@@ -81,9 +81,10 @@ def test_what_is_the_bases_alone_is_left_out_and_told() -> None:
     text = drafted("musa", "cuda", "musa")
     draft = _data(text)
 
-    assert not {"presence", "triton", "interop", "override"} & set(draft)
+    assert not {"presence", "triton", "interop", "binaries", "override"} & set(draft)
     assert "nvidia" not in str(draft["libraries"]["runtime"]["search"])
-    assert "#   {keys: [nvidia], target: cuda, architecture: [10, 1]}" in text
+    assert "#   triton: {keys: [nvidia], target: cuda, architecture: [10, 1]}" in text
+    assert {*re.findall(r"#   ([a-z]+): \{", text)} >= {"presence", "interop", "binaries"}
     assert (draft["name"], draft["title"]) == ("musa", "MUSA")
 
 

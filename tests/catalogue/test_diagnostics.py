@@ -84,6 +84,16 @@ def test_a_tab_does_not_move_the_caret() -> None:
     assert fault.render().splitlines()[3:5] == ["14 |  no", "   |  ^^"]
 
 
+def test_the_caret_stands_under_a_word_after_wide_and_combining_characters() -> None:
+    source = "{\u65e5\u672c: e\u0301, no: 1}"
+    fault = attrs.evolve(FAULT, column=10, end_column=12, source=source, label="")
+    wide = attrs.evolve(FAULT, column=2, end_column=4, source=source, label="")
+
+    assert source[9:11] == "no"
+    assert fault.render().splitlines()[4] == "   | " + " " * 10 + "^^"
+    assert wide.render().splitlines()[4] == "   |  ^^^^"
+
+
 @pytest.mark.parametrize(
     ("word", "meant"),
     [("malloc_asinc", "malloc_async"), ("Malloc", "malloc"), ("mem_cpy", "memcpy"), ("zzz", ""), ("m" * 100, "")],

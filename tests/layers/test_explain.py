@@ -82,6 +82,16 @@ def test_each_item_of_a_changed_list_has_its_own_place(layered: Layered) -> None
     assert [each["value"] for each in origin["replaced"]] == [["system"]]
 
 
+def test_an_item_that_was_put_before_others_has_replaced_none(layered: Layered) -> None:
+    site = layered.extend("libraries: {runtime: {search: {prepend: [system]}}}\n")
+
+    ended = nbxrt("explain", "--json", site, "libraries.runtime.search[0]")
+
+    (origin,) = json.loads(ended.out)["origins"]
+    assert (origin["said"]["value"], origin["said"]["file"]) == ("system", str(site))
+    assert origin["replaced"] == []
+
+
 def test_the_variable_that_goes_before_a_file_is_told_too(layered: Layered, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NBXRT_TOY_RUNTIME", "/opt/libtoy.so")
 
