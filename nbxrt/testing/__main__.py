@@ -16,7 +16,9 @@ def main(paths: list[str]) -> int:
         print("error: pytest is not installed\n\nhint: `pip install pytest`", file=sys.stderr)
         return 2
     options = [option for path in paths for option in ("--nbxrt-backends", path)]
-    return int(pytest.main([*paths, *options, "-p", "nbxrt.testing.plugin", "--override-ini=addopts="]))
+    # Nothing here asserts, and pytest would warn that it cannot rewrite what is imported already.
+    alone = ["-p", "nbxrt.testing.plugin", "--override-ini=addopts=", "--assert=plain"]
+    return int(pytest.main([*paths, *options, *alone]))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
         if not Path(whole).exists():
             message = f"--nbxrt-backends: there is no {path}"
             raise pytest.UsageError(message)
+        if not any(checking.files(Path(whole))):
+            message = f"--nbxrt-backends: the folder {path} holds no *.yaml file"
+            raise pytest.UsageError(message)
         if whole not in config.args:
             config.args.append(whole)
 

@@ -101,8 +101,13 @@ def test_without_the_option_no_file_is_touched(tested: Callable[..., Any], backe
     assert (code, outcomes) == (5, {})
 
 
-def test_a_path_that_is_not_there_is_misuse(tested: Callable[..., Any]) -> None:
-    code, outcomes, _said = tested("--nbxrt-backends", "nowhere")
+@pytest.mark.parametrize("path", ["nowhere", "empty"])
+def test_a_path_that_is_not_there_and_a_folder_without_files_are_misuse(
+    path: str, tested: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+
+    code, outcomes, _said = tested("--nbxrt-backends", path)
 
     assert (code, outcomes) == (4, {})
 
@@ -115,6 +120,7 @@ def test_the_module_tests_the_paths_alone(python: Callable[..., Any], backends: 
 
     assert ended.returncode == 0
     assert "3 passed" in ended.stdout
+    assert "warning" not in ended.stdout
 
 
 def test_the_module_without_a_path_says_how_it_is_used(python: Callable[..., Any]) -> None:
