@@ -53,8 +53,8 @@ class Commands(click.Group):
             problems.tell(error)
             ctx.exit(problems.exit_code(error))
         except click.FileError as error:
-            error.exit_code = problems.MISUSE  # click's own is 1, which says that something was found
-            raise
+            error.show()
+            ctx.exit(problems.MISUSE)  # click's own is 1, which says that something was found
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
