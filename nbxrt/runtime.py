@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from nbxrt.binding.launching import LaunchCalls
     from nbxrt.binding.library import Library
+    from nbxrt.binding.prebuilt import PrebuiltCall, PrebuiltCalls
     from nbxrt.memory.allocator import DeviceAllocator
     from nbxrt.objects.state import State
     from nbxrt.operations import Operations
@@ -49,6 +50,7 @@ class Runtime(Operations):
         self._wrappers: dict[str, list[Callable[[Any], Any]]] = {}
         self._table: Mapping[str, Any] | None = None
         self._launches: LaunchCalls | None = None
+        self._prebuilt: PrebuiltCalls | None = None
         #: This thread's current device as far as nbxrt knows (`index`); a switch forgets it, device.py keeps it.
         self.current = self._binder.current
         #: The account of its memory, which nbxrt.memory makes at its first use.
@@ -112,6 +114,8 @@ class Runtime(Operations):
         """Let a function stand before an operation's: the wrapper is called with that, also when it is made anew."""
         self._wrappers.setdefault(operation, []).append(wrapper)
         self.__dict__.pop(operation, None)
+        if self._prebuilt is not None:
+            self._prebuilt.forget()
 
     def _vendor_function(self, operation: str, symbol: str) -> "Any":
         """The vendor's own function; a missing one is a missing attribute, as of a library of ctypes."""
@@ -166,6 +170,21 @@ class Runtime(Operations):
             self._launches = LaunchCalls(self._binder)
         return self._launches
 
+    @property
+    def prebuilt(self) -> "PrebuiltCalls":
+        """Operations as the vendor's bare functions, for objects that keep their handles as arguments."""
+        if self._prebuilt is None:
+            from nbxrt.binding.prebuilt import PrebuiltCalls
+
+            self._prebuilt = PrebuiltCalls(self._prebuilt_call)
+        return self._prebuilt
+
+    def _prebuilt_call(self, operation: str) -> "PrebuiltCall | None":
+        """The bare function of an operation, unless something stands before it."""
+        from nbxrt.binding.prebuilt import call_of
+
+        return None if self._trace is not None or operation in self._wrappers else call_of(self._binder, operation)
+
     def gpu_count(self) -> int:
         """The number of devices that are GPUs; they come before others, where a backend has both."""
         return self._binder.count_gpus()
@@ -204,6 +223,8 @@ class Runtime(Operations):
         for name in [*self.__dict__]:
             if name in self.contract["operations"]:
                 del self.__dict__[name]
+        if self._prebuilt is not None:
+            self._prebuilt.forget()
 
 
 #: What makes C-shaped functions, once somebody has called by symbol or the process ends.

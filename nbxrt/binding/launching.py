@@ -1,12 +1,11 @@
-"""The vendor's launch function, bound for calls whose arguments are all prebuilt: no types are checked on the way.
+"""The vendor's launch function, as a call whose arguments are all prebuilt.
 
 There are two shapes. By a configuration in memory: (configuration, function, addresses of the arguments, null). And as
 `launch_kernel` takes them: (function, grid, block, shared memory, stream, addresses of the arguments, null).
 """
 
-import ctypes
-
 from nbxrt import errors
+from nbxrt.binding.prebuilt import PrebuiltCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,36 +17,16 @@ if TYPE_CHECKING:
 _OPERATION = "launch_kernel"
 
 
-class LaunchCall:
+class LaunchCall(PrebuiltCall):
     """A launch function of one runtime.
 
-    `function` is called without conversion: pass ctypes objects and 32-bit integers only. `failure(code)` makes the
-    error of a status; `enter(code)` gives the thread a context where the status says that it has none, and tells
-    whether it is worth another call. `configuration` and `attribute` are the file's offsets; both None where the
-    function takes everything as arguments.
+    `configuration` and `attribute` are the file's offsets; both None where the function takes everything as arguments.
     """
 
     def __init__(self, binder: "Binder", role: str, symbol: str, data: "Mapping[str, Any] | None") -> None:
-        library = binder.library(role)
-        if library.needs_start:
-            library.start()
-        function, self.symbol = library.function((symbol,), ctypes.c_int, ())
-        function.argtypes = None  # the one exception to typed calls: every argument is prebuilt
-        self.function = function
+        super().__init__(binder, _OPERATION, role, symbol)
         self.configuration: Mapping[str, int] | None = data["configuration"] if data else None
         self.attribute: Mapping[str, int] | None = data["attribute"] if data else None
-        self._fail = binder.failures.failing(library, _OPERATION, symbol)
-        self._library = library
-        self._no_context = library.codes("invalid_context") if library.can_enter else ()
-
-    def enter(self, code: int) -> bool:
-        """Whether the status says that the thread has no context, and it has one now."""
-        return code in self._no_context and self._library.enter()
-
-    def failure(self, code: int, given: "Mapping[str, Any]") -> errors.DeviceError:
-        """The error of a status."""
-        error: errors.DeviceError = self._fail(code, given)
-        return error
 
 
 class LaunchCalls:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt import errors
 from nbxrt.objects.buffer import Buffer, shared
 from nbxrt.objects.device import as_device
-from nbxrt.objects.memory import Memory
+from nbxrt.objects.memory import OwnedMemory
 
 if TYPE_CHECKING:
     from nbxrt.distributed.communicator import Communicator
@@ -55,5 +55,5 @@ def _opened(comm: Communicator, handle: Handle) -> Buffer:
     whole = handle.offset + handle.nbytes
     address = device.on(runtime.ipc_open_mem_handle, handle.content, whole)
     close, content = runtime.ipc_close_mem_handle, handle.content
-    memory = Memory(device, address, whole, release=lambda opened: close(opened, content))
+    memory = OwnedMemory(device, address, whole, lambda opened: close(opened, content))
     return shared(memory, address + handle.offset, handle.nbytes)

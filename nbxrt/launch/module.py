@@ -1,30 +1,24 @@
 """Code of a vendor's own kind, loaded as it is: cubins, PTX, code objects, programs of OpenCL, libraries of Metal."""
 
 import ctypes
-import sys
 
 from nbxrt import errors
 from nbxrt.launch import checking
 from nbxrt.launch.packing import FORMATS, converted
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
+from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import as_device
-from nbxrt.objects.keeping import process
 from nbxrt.objects.state import refuse_copying
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
     from typing import Any
 
-    from typing_extensions import Self
 
-    from nbxrt.objects.device import Device
-
-
-class Module:
+class Module(Closing):
     """Code on a device, from the bytes of a binary or of a program's text; `get_function` gives its kernels.
 
     It is unloaded with this object and its functions, or by `close`. Raises: ArgumentTypeError; CapabilityError;
@@ -34,7 +28,7 @@ class Module:
     def __init__(self, image: "bytes | bytearray | memoryview | str", device: "Any" = None) -> None:
         if not isinstance(image, (bytes, bytearray, memoryview, str)):
             raise errors.ArgumentTypeError(f"`Module` takes the bytes of a binary, not {type(image).__name__}")
-        self.device: Device = as_device(device)
+        self.device = as_device(device)
         self.runtime = self.device.runtime
         self._process = process[0]
         content = image.encode() if isinstance(image, str) else bytes(image)
@@ -54,29 +48,11 @@ class Module:
             raise errors.ArgumentValueError("the module is closed", value=self)
         return self.handle
 
-    def close(self) -> None:
-        """Unload it; closing it again does nothing. Its functions cannot be launched any more."""
-        self._close(self.device.on)
-
     def _close(self, on: "Callable[..., object]") -> None:
+        """Unload it. Its functions cannot be launched any more."""
         handle, self.handle = self.handle, None
         if handle is not None:
             on(self.runtime.module_unload, handle)
-
-    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
-        try:
-            if self._process == _now[0] and not _is_over():
-                self._close(self.device.release)
-        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
-            pass
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(
-        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> "Any":
         raise refuse_copying(self, "each process loads its own")

@@ -283,11 +283,13 @@ class DeviceArray:
     # exchange
 
     def __dlpack__(
-        self, *, stream: "Any" = None, max_version: "Any" = None, dl_device: "Any" = None, copy: "bool | None" = None
-    ) -> "Any":
+        self, *, stream: "Any" = dlpack.UNSAID, max_version: "Any" = None, dl_device: "Any" = dlpack.UNSAID,
+        copy: "Any" = dlpack.UNSAID,
+    ) -> "Any":  # fmt: skip
         """A capsule of DLPack. What was given to the thread's current stream is ready for the consumer's `stream`.
 
-        Raises: ExchangeError, which is a BufferError.
+        Each argument may be None, as if it was left out. Raises: ExchangeError, which is a BufferError;
+        ArgumentTypeError.
         """
         return dlpack.exported(self, stream, max_version, dl_device, copy)
 
@@ -318,6 +320,7 @@ class DeviceArray:
         return buffer.shared(self.memory, side.address, side.nbytes)
 
 
+@follow_runtimes
 def _offer_interface(runtime: "Runtime") -> None:
     """Give arrays the interface that the vendor's libraries share memory by.
 
@@ -326,9 +329,6 @@ def _offer_interface(runtime: "Runtime") -> None:
     name = runtime.description["interop"]["array_interface"]
     if name and name not in DeviceArray.__dict__:
         setattr(DeviceArray, name, property(lambda array: arrayinterface.attribute(array, name)))
-
-
-follow_runtimes(_offer_interface)
 
 
 def made(shape: "tuple[int, ...]", kind: DType, device: "Device", stream: "Any", memory_kind: str) -> DeviceArray:

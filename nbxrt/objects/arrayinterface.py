@@ -67,7 +67,7 @@ def taken(value: "Any", name: str, interface: "Any", runtime: "Runtime", stream:
     _wait(device, name, interface.get("stream"), ordered)
     memory = Memory(
         device, address + first if address else 0, last - first,
-        kind=memory_kind, stream=ordered, owner=(value, interface), readonly=bool(readonly),
+        memory_kind, (value, interface), bool(readonly),
     )  # fmt: skip
     return DeviceArray(memory, address, shape, strides, kind)
 

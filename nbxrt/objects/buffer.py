@@ -7,7 +7,7 @@ from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import KINDS, Memory, allocated
-from nbxrt.objects.state import integer, refuse_copying
+from nbxrt.objects.state import follow_runtimes, integer, refuse_copying
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from nbxrt.objects.array import DeviceArray
     from nbxrt.objects.ipc import Handle
+    from nbxrt.runtime import Runtime
 
 #: The most bytes of a pattern that are written from the host; the rest is copied from what is there already.
 _PATTERN = 1 << 16
@@ -69,7 +70,7 @@ class Buffer:
             raise errors.ArgumentValueError(f"{size} bytes at {address} are no memory", value=ptr)
         if kind not in KINDS:
             raise errors.ArgumentValueError(f"`kind` is one of {', '.join(KINDS)}, not {kind!r}", value=kind)
-        memory = Memory(as_device(device), address, size, kind=kind, owner=owner, readonly=readonly)
+        memory = Memory(as_device(device), address, size, kind, owner, readonly)
         return shared(memory, memory.address, memory.nbytes)
 
     def _stand_for(self, memory: Memory, ptr: int, nbytes: int) -> None:
@@ -215,18 +216,18 @@ class Buffer:
 
     def __dlpack__(self, **asked: "Any") -> "Any":
         """A capsule of DLPack: an array of bytes. Raises: ExchangeError."""
-        return self._bytes().__dlpack__(**asked)
+        return self.bytes_array().__dlpack__(**asked)
 
     def __dlpack_device__(self) -> "tuple[int, int]":
         """DLPack's device type and id. Raises: ExchangeError."""
-        return self._bytes().__dlpack_device__()
+        return self.bytes_array().__dlpack_device__()
 
-    def __getattr__(self, name: str) -> "Any":
-        if name[:2] == "__":
-            return getattr(self._bytes(), name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def __array_interface__(self) -> "dict[str, Any]":
+        """NumPy's interface, of memory that the host reaches. Raises: AttributeError for others."""
+        return self.bytes_array().__array_interface__
 
-    def _bytes(self) -> "DeviceArray":
+    def bytes_array(self) -> "DeviceArray":
         """It as an array of bytes."""
         from nbxrt.objects.creation import asarray
 
@@ -242,6 +243,14 @@ class Buffer:
     def side(self) -> Side:
         """It as a side of a copy."""
         return Side(self.ptr, self.nbytes, self.memory, self)
+
+
+@follow_runtimes
+def _offer_interface(runtime: "Runtime") -> None:
+    """Give buffers the interface that the vendor's libraries share memory by, as arrays have it."""
+    name = runtime.description["interop"]["array_interface"]
+    if name and name not in Buffer.__dict__:
+        setattr(Buffer, name, property(lambda buffer: getattr(buffer.bytes_array(), name)))
 
 
 def shared(memory: Memory, ptr: int, nbytes: int) -> Buffer:

@@ -1,25 +1,17 @@
 """Capsules of DLPack that other libraries made, as arrays: whose memory it is, and how it is given back."""
 
 import ctypes
+import struct
 import sys
 
 from nbxrt import descriptions, errors
-from nbxrt.objects import layout
+from nbxrt.binding.prebuilt import argument
+from nbxrt.objects import dlpack, layout
 from nbxrt.objects.array import DeviceArray
+from nbxrt.objects.closing import process
 from nbxrt.objects.device import as_device
-from nbxrt.objects.dlpack import (
-    FORMS,
-    HOST,
-    LEGACY,
-    READ_ONLY,
-    VERSION,
-    VERSIONED,
-    Deleter,
-    Form,
-    extents_type,
-    new_capsule,
-)  # fmt: skip
-from nbxrt.objects.dtypes import by_dlpack
+from nbxrt.objects.dlpack import FORMS, HOST, LEGACY, MEMORY, READ_ONLY, VERSION, VERSIONED, Deleter, pointer_of
+from nbxrt.objects.dtypes import DTYPES
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.pythonapi import function
 from nbxrt.objects.state import state_of
@@ -31,26 +23,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.device import Device
+    from nbxrt.objects.dlpack import Form
+    from nbxrt.objects.dtypes import DType
+    from nbxrt.objects.graph import Graph
     from nbxrt.runtime import Runtime
 
 #: More dimensions than any library has: a structure that says more is damaged.
 _DIMENSIONS = 64
+#: What reads so many extents or strides, and element types by the number that is read.
+_READERS = [struct.Struct(f"@{ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)]
+_KINDS = {dlpack.kind_word(kind.code, kind.itemsize * 8): kind for kind in DTYPES.values()}
+_MAJOR = 0xFFFFFFFF if sys.byteorder == "little" else 0xFFFFFFFF << 32
 
-_pointer_of = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-_name_of = function("PyCapsule_GetName", ctypes.c_char_p, ctypes.py_object)
-_set_name = function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+_name_of = function("PyCapsule_GetName", ctypes.c_char_p)
+_set_name = function("PyCapsule_SetName", ctypes.c_int)
 
 
 #: The type of capsules, which Python has no name for.
-Capsule: type = type(new_capsule(LEGACY.name, LEGACY.used, None))
+Capsule: type = type(dlpack.new_capsule(LEGACY.name, LEGACY.used, None))
 
 
-def place(runtime: "Runtime", code: int, index: int) -> "tuple[str, Device]":
-    """Kind of memory and device by DLPack's numbers. Raises: ExchangeError naming both backends."""
+def place(runtime: "Runtime", word: int) -> "tuple[str, Device]":
+    """Kind of memory and device by DLPack's numbers, as one. Raises: ExchangeError naming both backends."""
     places = state_of(runtime).places
-    found = places.get((code, index))
+    found = places.get(word)
     if found is None:
-        found = places[code, index] = _looked_up(runtime, code, index)
+        found = places[word] = _looked_up(runtime, *dlpack.parts_of_place(word))
     return found
 
 
@@ -77,6 +75,18 @@ def _numbers_of(name: str) -> "tuple[int, ...]":
         return ()
 
 
+#: Functions of other libraries that take structures back, by address.
+_deleters: "dict[int, Callable[[int], None]]" = {}
+
+
+def _deleter_at(
+    address: int, _known: "dict[int, Callable[[int], None]]" = _deleters, _make: "Any" = Deleter
+) -> "Callable[[int], None]":
+    if address not in _known:
+        _known[address] = _make(address)
+    return _known[address]
+
+
 def asked(value: "Any", stream: "int | None") -> "Any":
     """A capsule of another library's array, by the newest form of the question that it knows. Raises: ExchangeError."""
     given = {} if stream is None else {"stream": stream}
@@ -90,17 +100,31 @@ def asked(value: "Any", stream: "int | None") -> "Any":
         return value.__dlpack__()
 
 
-class _Imported:
-    """A structure of another library, given back with this object."""
+class Imported(Memory):
+    """Memory of another library, whose structure is given back to it with this object."""
 
-    __slots__ = ("_address", "_deleter")
+    __slots__ = ("_deleter", "_process", "_structure")
 
-    def __init__(self, address: int, deleter: int) -> None:
-        self._address, self._deleter = address, deleter
+    def __init__(
+        self, device: "Device", address: int, nbytes: int, kind: str, readonly: bool, structure: int, deleter: int
+    ) -> None:
+        self.device, self.address, self.nbytes, self.kind = device, address, nbytes, kind
+        self.owner, self.readonly, self.is_open = None, readonly, True
+        self._structure, self._deleter, self._process = structure, deleter, process[0]
 
-    def __del__(self, _is_finalizing: "Callable[[], bool]" = sys.is_finalizing, _call: "Any" = Deleter) -> None:
-        if self._deleter and not _is_finalizing():
-            _call(self._deleter)(self._address)
+    def _give_back(self, _on: "Callable[..., object]", captures: "list[Graph]") -> None:
+        deleter, self._deleter = self._deleter, 0
+        if deleter and captures:
+            captures[-1].take_over(_deleter_at(deleter), self._structure)
+        elif deleter:
+            _deleter_at(deleter)(self._structure)
+
+    def __del__(
+        self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process,
+        _at: "Callable[[int], Any]" = _deleter_at,
+    ) -> None:  # fmt: skip
+        if self._deleter and self._process == _now[0] and not _is_over():
+            _at(self._deleter)(self._structure)
 
 
 def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
@@ -108,49 +132,82 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
 
     Raises: ExchangeError, and then the capsule is as it was.
     """
-    form = FORMS.get(_name_of(capsule)) or _no_form(capsule)
-    address: int = _pointer_of(capsule, form.name)
-    packed = form.bytes.from_address(address)
+    at = argument(id(capsule))
+    form = FORMS.get(_name_of(at)) or _no_form(capsule, _name_of(at))
+    address: int = pointer_of(at, form.name)
     if form is VERSIONED:
-        (
-            major, minor, _context, deleter, flags,
-            data, code, index, ndim, kind_code, bits, lanes, shape_at, strides_at, offset,
-        ) = form.unpack(packed)  # fmt: skip
-        if major != VERSION[0]:
-            known = ".".join(map(str, VERSION))
-            raise errors.ExchangeError(f"the capsule is of DLPack {major}.{minor}, and this nbxrt knows {known}")
+        version, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, address)
+        if version & _MAJOR != VERSION[0]:
+            raise _other_version(version)
     else:
+        data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, address)
         flags = 0
-        (
-            data, code, index, ndim, kind_code, bits, lanes, shape_at, strides_at, offset, _context, deleter,
-        ) = form.unpack(packed)  # fmt: skip
-    if not 0 <= ndim <= _DIMENSIONS:
-        raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
-    kind = by_dlpack(kind_code, bits, lanes)
-    memory_kind, device = place(runtime, code, index)
-    shape = tuple(_extents(shape_at, ndim))
-    itemsize = kind.itemsize
-    if strides_at and ndim:
-        strides = tuple([step * itemsize for step in _extents(strides_at, ndim)])
-    else:
-        strides = layout.strides_of(shape, itemsize)
-    first, last = layout.span_of(shape, strides, itemsize)
-    ptr = (data or 0) + offset if last > first else 0
-    ordered = as_stream(stream, device)
-    owner = _Imported(address, deleter)
-    _set_name(capsule, form.used)
-    memory = Memory(
-        device, ptr + first, last - first,
-        kind=memory_kind, stream=ordered, owner=owner, readonly=flags & READ_ONLY != 0,
+    try:
+        memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
+    except (AttributeError, KeyError):
+        memory_kind, device = place(runtime, where)
+    shape, strides, kind, first, last = _layout(word, ndim, shape_at, strides_at)
+    ptr = data + offset if first != last else 0
+    if ptr + first < 0 or ptr + last >= _END or (not data and first != last):
+        raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
+    if stream is not None:
+        as_stream(stream, device)
+    _set_name(at, form.used)
+    memory = Imported(
+        device, ptr + first, last - first, memory_kind, flags & READ_ONLY != 0, address, deleter,
     )  # fmt: skip
     return DeviceArray(memory, ptr, shape, strides, kind)
 
 
-def _no_form(capsule: "Any") -> Form:
-    if (_name_of(capsule) or b"").startswith(b"used_dltensor"):
+#: Where addresses end.
+_END = 1 << 64
+#: Layouts that were seen, at most so many: strides in bytes, element type, first and last byte, by what is read.
+_layouts: "dict[Any, tuple[tuple[int, ...], DType, int, int]]" = {}
+_SEEN = 1024
+
+
+def _layout(word: int, ndim: int, shape_at: int, strides_at: int) -> "tuple[Any, ...]":
+    """Shape, strides in bytes, element type, and first and last byte. Raises: ExchangeError for what no array has."""
+    if not 0 <= ndim <= _DIMENSIONS:
+        raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
+    if ndim and not shape_at:
+        raise errors.ExchangeError(f"the capsule has no shape, and its array {ndim} dimensions")
+    read = _READERS[ndim]
+    shape = read(MEMORY, shape_at)
+    steps = read(MEMORY, strides_at) if strides_at else None
+    try:
+        return (shape, *_layouts[word, shape, steps])
+    except KeyError:
+        if len(_layouts) >= _SEEN:
+            _layouts.clear()
+        found = _layouts[word, shape, steps] = _measured(word, shape, steps)
+        return (shape, *found)
+
+
+def _measured(word: int, shape: "tuple[int, ...]", steps: "tuple[int, ...] | None") -> "tuple[Any, ...]":
+    kind = _KINDS.get(word) or _unknown_kind(word)
+    if min(shape, default=0) < 0:
+        raise errors.ExchangeError(f"the capsule says that the array has the shape {shape}")
+    if steps is None:
+        strides = layout.strides_of(shape, kind.itemsize)
+    else:
+        strides = tuple([step * kind.itemsize for step in steps])
+    return strides, kind, *layout.span_of(shape, strides, kind.itemsize)
+
+
+def _no_form(capsule: "Any", name: "bytes | None") -> "Form":
+    if (name or b"").startswith(b"used_dltensor"):
         raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
     raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")
 
 
-def _extents(address: int, ndim: int) -> "list[int]":
-    return extents_type(ndim).from_address(address)[:] if ndim else []
+def _other_version(version: int) -> errors.ExchangeError:
+    theirs, ours = (".".join(map(str, parts)) for parts in (struct.unpack("@II", struct.pack("@Q", version)), VERSION))
+    return errors.ExchangeError(f"the capsule is of DLPack {theirs}, and this nbxrt knows {ours}")
+
+
+def _unknown_kind(word: int) -> "DType":
+    code, bits, lanes = dlpack.parts_of_kind(word)
+    raise errors.ExchangeError(
+        f"the element type of DLPack's class {code} with {bits} bits and {lanes} lanes is unknown"
+    )

@@ -218,21 +218,22 @@ class Device:
                 continue
 
     def __enter__(self) -> "Self":
-        current = self._current
+        here = self._current.__dict__  # once, since each look for what is the thread's own costs as much as all else
         try:
-            found = current.index
-            current.entered.append(found)
-        except AttributeError:
-            found = _first_entry(current)
+            found = here["index"]
+            here["entered"].append(found)
+        except KeyError:
+            found = _first_entry(here)
         if found != self._device_idx:
-            _enter(self, current, found)
+            _enter(self, here, found)
         return self
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
-        found = self._current.entered.pop()
-        if self._current.index != found:
+        here = self._current.__dict__
+        found = here["entered"].pop()
+        if found != here["index"]:
             make_current(self.runtime, found)
 
 
@@ -289,22 +290,21 @@ def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
         return state.devices[index]
 
 
-def _first_entry(current: "Any") -> "int | None":
+def _first_entry(here: "dict[str, Any]") -> "int | None":
     """The thread's first entry: it has no stack yet, or no device that is known."""
-    current.entered = getattr(current, "entered", [])
-    found: int | None = getattr(current, "index", None)
-    current.entered.append(found)
+    found: int | None = here.get("index")
+    here.setdefault("entered", []).append(found)
     return found
 
 
-def _enter(device: Device, current: "Any", found: "int | None") -> None:
+def _enter(device: Device, here: "dict[str, Any]", found: "int | None") -> None:
     """Make a device current; what was current before is asked where it is not known, so that it can come back."""
     try:
         if found is None:
-            current.entered[-1] = device.runtime.get_device()
+            here["entered"][-1] = device.runtime.get_device()
         make_current(device.runtime, device._device_idx)  # noqa: SLF001
     except BaseException:
-        current.entered.pop()
+        here["entered"].pop()
         raise
 
 

@@ -9,10 +9,14 @@ and the memory stays. (No function at all would be simpler, but some consumers l
 import atexit
 import ctypes
 import struct
+import sys
 
 from nbxrt import errors
+from nbxrt.binding.prebuilt import argument
+from nbxrt.errors import wrong_type
 from nbxrt.objects.handover import hand_over
 from nbxrt.objects.pythonapi import address_of_function, function, keep_for_ever
+from nbxrt.objects.state import integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +29,13 @@ if TYPE_CHECKING:
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
 
-# The tensor: data, device type and id, ndim, element class, bits and lanes, shape, strides, byte offset.
-TENSOR = "PiiiBBHPPQ"
+# The tensor: data, device type and id, ndim, element class, bits and lanes, shape, strides, byte offset. It is read
+# with device and element type as one number each, which tables have.
+_TENSOR, _TENSOR_READ = "PiiiBBHPPQ", "PQiIPPQ"
+_PLACE, _KIND, _LONG, _INTEGER = (struct.Struct(form) for form in ("@ii", "@BBH", "@Q", "@I"))
+
+#: All memory that this process can address, for `struct` to read at any address without making an object first.
+MEMORY = (ctypes.c_char * sys.maxsize).from_address(0)
 
 
 # Blocks are of C's own memory, so that a function of C can free them when there is no Python any more.
@@ -37,25 +46,26 @@ _free_address = address_of_function("PyMem_RawFree")
 class Form:
     """One of the two structures: what its capsules are called, where its parts are, and room for more of them."""
 
-    def __init__(self, name: bytes, head: str, tail: str, deleter_at: int) -> None:
+    def __init__(self, name: bytes, written: "tuple[str, str]", read: "tuple[str, str]", deleter_at: int) -> None:
         self.deleter_at = deleter_at
-        packed = struct.Struct(f"@{head}{TENSOR}{tail}")
-        self.pack, self.unpack, self.nbytes = packed.pack, packed.unpack_from, packed.size
+        packed = struct.Struct(f"@{written[0]}{_TENSOR}{written[1]}")
+        self.pack, self.nbytes = packed.pack, packed.size
+        self.read = struct.Struct(f"@{read[0]}{_TENSOR_READ}{read[1]}").unpack_from
         self.bytes = ctypes.c_char * packed.size
         self._names = ctypes.create_string_buffer(name), ctypes.create_string_buffer(b"used_" + name)
-        self.name, self.used = (ctypes.c_void_p(ctypes.addressof(each)) for each in self._names)
+        self.name, self.used = (argument(ctypes.addressof(each)) for each in self._names)
         self.destructor: Any = None
         self.destructor_argument: Any = None
-        self.spare: list[tuple[memoryview, int, ctypes.c_void_p]] = []
+        self.spare: list[tuple[memoryview, int, Any]] = []
 
-    def block(self) -> "tuple[memoryview, int, ctypes.c_void_p]":
+    def block(self) -> "tuple[memoryview, int, Any]":
         """Room for a structure: its memory, its address, and that as an argument."""
         address: int = _allocate(self.nbytes)
-        return memoryview(self.bytes.from_address(address)).cast("B"), address, ctypes.c_void_p(address)
+        return memoryview(self.bytes.from_address(address)).cast("B"), address, argument(address)
 
 
-LEGACY = Form(b"dltensor", "", "PP", 56)
-VERSIONED = Form(b"dltensor_versioned", "IIPPQ", "", 16)
+LEGACY = Form(b"dltensor", ("", "PP"), ("", "8xP"), 56)
+VERSIONED = Form(b"dltensor_versioned", ("IIPPQ", ""), ("Q8xPQ", ""), 16)
 FORMS = {b"dltensor": LEGACY, b"dltensor_versioned": VERSIONED}
 
 #: Structures that a consumer or a capsule holds, by address: block, form, and what keeps the memory.
@@ -64,8 +74,8 @@ _over = False
 
 new_capsule = function("PyCapsule_New", ctypes.py_object)
 # A capsule that is being destroyed is an address and no object: holding it would bring it back.
-_dying_is_valid = function("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-_dying_pointer = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_is_valid = function("PyCapsule_IsValid", ctypes.c_int)
+pointer_of = function("PyCapsule_GetPointer", ctypes.c_void_p)
 
 Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # takes the interpreter's lock: consumers call it from any thread
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
@@ -84,28 +94,30 @@ _deleter_address: int = ctypes.cast(_deleter, ctypes.c_void_p).value or 0
 
 def _destructor_of(form: Form) -> "Any":
     def destroy(
-        capsule: int, _name: "Any" = form.name, _is: "Any" = _dying_is_valid, _at: "Any" = _dying_pointer,
-        _back: "Any" = _give_back,
+        address: int, _name: "Any" = form.name, _is: "Any" = _is_valid, _pointer: "Any" = pointer_of,
+        _back: "Any" = _give_back, _argument: "Any" = argument,
     ) -> None:  # fmt: skip
         """A capsule goes away: what nobody took out of it is given back.
 
-        A consumer's error may be on its way: ctypes finds it after the first call and raises it here.
+        A consumer's error may be on its way: the first call here raises it. It is raised again as what it is, so that
+        Python tells of it; that it gets lost for the consumer cannot be helped from Python.
         """
+        pending = None
         try:
-            is_ours = _is(capsule, _name)
-        except BaseException:
-            if _is(capsule, _name):
-                _back(_at(capsule, _name))
-            raise
-        if is_ours:
-            _back(_at(capsule, _name))
+            capsule = _argument(address)
+        except BaseException as error:  # noqa: BLE001
+            pending, capsule = error, _argument(address)
+        if _is(capsule, _name):
+            _back(_pointer(capsule, _name))
+        if pending is not None:
+            raise pending
 
     return _Destructor(destroy)
 
 
 for _form in (LEGACY, VERSIONED):
     _function = _form.destructor = _destructor_of(_form)
-    _form.destructor_argument = ctypes.cast(_function, ctypes.c_void_p)
+    _form.destructor_argument = argument(ctypes.cast(_function, ctypes.c_void_p).value or 0)
     keep_for_ever(_function)  # capsules outlive this module at exit
 keep_for_ever(_deleter)
 
@@ -192,18 +204,77 @@ def extents_type(count: int) -> "Any":
     return _extents_types[count]
 
 
+def place_word(code: int, index: int) -> int:
+    """Device type and id as the one number that is read of a structure."""
+    word: int = _LONG.unpack(_PLACE.pack(code, index))[0]
+    return word
+
+
+def kind_word(code: int, bits: int, lanes: int = 1) -> int:
+    """An element type's class, bits and lanes as the one number that is read of a structure."""
+    word: int = _INTEGER.unpack(_KIND.pack(code, bits, lanes))[0]
+    return word
+
+
+def parts_of_place(word: int) -> "tuple[int, int]":
+    """Device type and id."""
+    code, index = _PLACE.unpack(_LONG.pack(word))
+    return code, index
+
+
+def parts_of_kind(word: int) -> "tuple[int, int, int]":
+    """Class, bits and lanes."""
+    code, bits, lanes = _KIND.unpack(_INTEGER.pack(word))
+    return code, bits, lanes
+
+
+#: What `__dlpack__` was not asked.
+UNSAID: "Any" = ()
+
+
 def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device: "Any", copy: "bool | None") -> "Any":
-    """What `__dlpack__` answers. Raises: ExchangeError."""
-    versioned = max_version is not None and max_version[0] >= VERSION[0]
-    minor = min(VERSION[1], max_version[1]) if versioned and max_version[0] == VERSION[0] else VERSION[1]
-    copied = False
-    if dl_device is not None and tuple(dl_device) != device_numbers(array):
-        return _elsewhere(array, tuple(dl_device), copy, versioned=versioned, minor=minor)
+    """What `__dlpack__` answers. Raises: ExchangeError; ArgumentTypeError, ArgumentValueError."""
+    versioned, minor, copied = False, VERSION[1], False
+    if max_version is not None:
+        major, asked_minor = _pair(max_version, "max_version")
+        versioned = major >= VERSION[0]
+        minor = min(minor, asked_minor) if major == VERSION[0] else minor
+    if dl_device is None and copy is None and stream is UNSAID:
+        _refuse_numpy(array)
+    elif dl_device is not None and dl_device is not UNSAID:
+        wanted = _pair(dl_device, "dl_device")
+        if wanted != device_numbers(array):
+            return _elsewhere(array, wanted, copy, versioned=versioned, minor=minor)
     if copy:
         array, copied = array.copy(), True
     if stream != -1:
-        hand_over(array, stream, "`__dlpack__`: `stream`")
+        hand_over(array, None if stream is UNSAID else stream, "`__dlpack__`: `stream`")
     return capsule(array, versioned=versioned, minor=minor, copied=copied)
+
+
+def _pair(given: "Any", name: str) -> "tuple[int, int]":
+    """Two integers, or a refusal that names the argument. Raises: ArgumentTypeError."""
+    if given.__class__ is tuple and len(given) == 2 and given[0].__class__ is int and given[1].__class__ is int:
+        return given
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise wrong_type(f"`__dlpack__`: `{name}`", "a pair of integers", given)
+    first, second = (integer(f"`__dlpack__`: `{name}`", "a pair of integers", each) for each in given)
+    return first, second
+
+
+def _refuse_numpy(array: "DeviceArray") -> None:
+    """Refuse what NumPy would: it alone says nothing of a stream, and says of device and copy that it asks nothing.
+
+    Its own refusal is lost as it drops the capsule, and Python tells of an error that nobody set.
+    Raises: ExchangeError.
+    """
+    if not array.memory.on_host:
+        what = f"the host does not reach {array!r}"
+    elif not array.dtype.typestr:
+        what = f"NumPy takes no {array.dtype} by DLPack"
+    else:
+        return
+    raise errors.ExchangeError(what, hint="`array.numpy()` makes a copy")
 
 
 def _elsewhere(

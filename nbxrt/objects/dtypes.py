@@ -80,7 +80,6 @@ DTYPES: "dict[str, DType]" = {
         ("complex128", 16, _COMPLEX, "<c16"),
     )
 }
-_BY_DLPACK = {(each.code, each.itemsize * 8): each for each in DTYPES.values()}
 _BY_TYPESTR = {each.typestr: each for each in DTYPES.values() if each.typestr}
 #: Python's own types, as NumPy takes them.
 _BY_TYPE = {bool: DTYPES["bool"], int: DTYPES["int64"], float: DTYPES["float64"], complex: DTYPES["complex128"]}
@@ -116,16 +115,6 @@ def dtype(given: "Any") -> DType:
 def _last_word(given: "Any") -> str:
     """`torch.float32` is float32, `<class 'numpy.float32'>` too."""
     return (given.__name__ if isinstance(given, type) else str(given)).rpartition(".")[2]
-
-
-def by_dlpack(code: int, bits: int, lanes: int) -> DType:
-    """The element type that DLPack's numbers mean. Raises: ExchangeError."""
-    found = _BY_DLPACK.get((code, bits)) if lanes == 1 else None
-    if found is None:
-        raise errors.ExchangeError(
-            f"the element type of DLPack's class {code} with {bits} bits and {lanes} lanes is unknown"
-        )
-    return found
 
 
 def by_typestr(typestr: str) -> DType:

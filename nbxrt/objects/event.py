@@ -1,27 +1,23 @@
 """Events: points in a stream that can be waited for, asked for and timed."""
 
-import sys
-
 from nbxrt import errors
+from nbxrt.binding.prebuilt import argument
 from nbxrt.errors import wrong_type
+from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import Device, as_device
-from nbxrt.objects.keeping import process
 from nbxrt.objects.state import refuse_copying, state_of
 from nbxrt.objects.stream import Stream, as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any
-
-    from typing_extensions import Self
 
     from nbxrt.objects.ipc import Handle
     from nbxrt.runtime import Runtime
 
 
-class Event:
+class Event(Closing):
     """A point in a stream. `end - start` is the time between two in milliseconds.
 
     `timing`: it records its time. `blocking`: who waits for it sleeps instead of spinning. `interprocess`: other
@@ -31,8 +27,8 @@ class Event:
     """
 
     __slots__ = (
-        "__weakref__", "_current", "_device_idx", "_process", "_record", "device", "handle", "is_recorded", "runtime",
-        "timing",
+        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_process", "device", "handle", "is_recorded",
+        "runtime", "timing",
     )  # fmt: skip
 
     device: Device
@@ -52,7 +48,7 @@ class Event:
     def _stand_for(self, device: Device, handle: int, timing: bool) -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
         self.handle, self.timing, self.is_recorded = handle, timing, False
-        self._record, self._current = device.runtime.event_record, device.runtime.current
+        self._argument, self._calls, self._current = argument(handle), device.runtime.prebuilt, device.runtime.current
         self._process = process[0]
 
     def __repr__(self) -> str:
@@ -69,16 +65,24 @@ class Event:
         """
         if stream.__class__ is not Stream:
             stream = as_stream(stream, self.device)
+        try:  # the usual case: both of the current device, and open
+            here = stream.device is self.device and self._current.index == self._device_idx
+            code = self._calls.event_record(self._argument, stream.argument) if here else None
+        except AttributeError:
+            code = None
+        if code != 0:
+            self._record(stream, code)
+        self.is_recorded = True
+
+    def _record(self, stream: Stream, code: "int | None") -> None:
+        """Record it after a closer look, and after the quick call has answered with another code than success."""
         if stream.device is not self.device:
             raise self._misuse(f"and {stream!r} is of another", "record it in a stream of its own device")
-        if self.handle is None or stream.handle is None:
-            self.usable_handle()
-            stream.check()
-        if getattr(self._current, "index", None) == self._device_idx:
-            self._record(self.handle, stream.handle)
-        else:
-            self.device.on(self._record, self.handle, stream.handle)
-        self.is_recorded = True
+        handle = self.usable_handle()
+        stream.check()
+        if code is not None:
+            self._calls.failed("event_record", code, {"event": handle, "stream": stream.handle})
+        self.device.on(self.runtime.event_record, handle, stream.handle)
 
     def sync(self) -> None:
         """Wait until the work before it has finished. Raises: DeviceError; ArgumentValueError when it is closed."""
@@ -130,29 +134,12 @@ class Event:
         event._stand_for(*ipc.open_event(handle), timing=False)  # noqa: SLF001
         return event
 
-    def close(self) -> None:
-        """Destroy it; work that waits for it goes on as it would. Closing it again does nothing."""
-        self._close(self.device.on)
-
     def _close(self, on: "Callable[..., object]") -> None:
+        """Destroy it; work that waits for it goes on as it would."""
         handle, self.handle = self.handle, None  # type: ignore[assignment]
         if handle is not None:
+            del self._argument
             on(self.runtime.event_destroy, handle)
-
-    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
-        try:
-            if self._process == _now[0] and not _is_over():
-                self._close(self.device.release)
-        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
-            pass
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(
-        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
-    ) -> None:
-        self.close()
 
     def usable_handle(self) -> int:
         """The vendor's handle. Raises: ArgumentValueError when the event is closed."""

@@ -5,7 +5,7 @@ from nbxrt.objects import arrayinterface, capsules
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
-from nbxrt.objects.dlpack import HOST
+from nbxrt.objects.dlpack import HOST, place_word
 from nbxrt.objects.handover import number_of
 from nbxrt.objects.state import runtime_in_force
 from nbxrt.objects.stream import as_stream
@@ -70,6 +70,6 @@ def _shows_its_memory(value: "Any") -> bool:
 
 def _taken_by_dlpack(value: "Any", runtime: "Runtime", stream: "Any") -> DeviceArray:
     code, index = value.__dlpack_device__()
-    _kind, device = capsules.place(runtime, int(code), int(index))
+    _kind, device = capsules.place(runtime, place_word(code, index))
     ordered = as_stream(stream, device)
     return capsules.taken(capsules.asked(value, number_of(ordered)), runtime, ordered)

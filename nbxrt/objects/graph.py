@@ -1,12 +1,11 @@
 """Graphs: work captured from a stream once and launched many times."""
 
-import sys
-
 from nbxrt import errors
+from nbxrt.binding.prebuilt import argument
 from nbxrt.errors import wrong_type
 from nbxrt.memory.allocator import account_of
+from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import as_device
-from nbxrt.objects.keeping import process
 from nbxrt.objects.state import refuse_copying, refuse_stranger, state_of
 from nbxrt.objects.stream import Stream, as_stream
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 
-class Graph:
+class Graph(Closing):
     """Work that was captured from a stream. `with stream.capture() as graph:` makes one.
 
     What its work uses lives as long as the graph: both sides of copies and fills that were captured, memory that was
@@ -29,11 +28,15 @@ class Graph:
     Raises where the backend has no graphs: CapabilityError quoting its file.
     """
 
-    __slots__ = ("__weakref__", "_executable", "_given", "_graph", "_kept", "_process", "device", "runtime")
+    __slots__ = (
+        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_executable", "_given", "_graph", "_kept",
+        "_process", "device", "runtime",
+    )  # fmt: skip
 
     def __init__(self, device: "Device") -> None:
         self.device = device = as_device(device)
-        self.runtime = device.runtime
+        self.runtime, self._device_idx = device.runtime, device.index
+        self._calls, self._current = device.runtime.prebuilt, device.runtime.current
         self._graph = self._executable = 0
         self._kept: list[Any] = []
         self._given: list[tuple[Callable[[int], Any], int]] = []
@@ -67,6 +70,7 @@ class Graph:
         """Make it executable, once; `launch` does so where it was not done. Raises: ArgumentValueError, DeviceError."""
         if not self._executable:
             self._executable = self.device.on(self.runtime.graph_instantiate, self._captured())
+            self._argument = argument(self._executable)
         return self
 
     def launch(self, stream: "Any" = None) -> None:
@@ -76,9 +80,21 @@ class Graph:
         """
         if stream.__class__ is not Stream:
             stream = as_stream(stream, self.device)
-        if not self._executable:
-            self.instantiate()
+        try:  # the usual case: executable, an open stream, both of the current device
+            here = stream.device is self.device and self._current.index == self._device_idx
+            code = self._calls.graph_launch(self._argument, stream.argument) if here else None
+        except AttributeError:
+            code = None
+        if code != 0:
+            self._launch(stream, code)
+
+    def _launch(self, stream: Stream, code: "int | None") -> None:
+        """Launch it after a closer look, and after the quick call has answered with another code than success."""
+        refuse_stranger(repr(stream), stream.runtime, self.runtime)
         stream.check()
+        self.instantiate()
+        if code is not None:
+            self._calls.failed("graph_launch", code, {"graph_exec": self._executable, "stream": stream.handle})
         stream.call(self.runtime.graph_launch, self._executable, stream.handle)
 
     def update(self, other: "Graph") -> bool:
@@ -95,35 +111,24 @@ class Graph:
             self._kept.append(other)
         return updated
 
-    def close(self) -> None:
-        """Release it and what it kept; its launches must have finished. Closing it again does nothing."""
-        self._close(self.device.on)
-
     def _close(self, on: "Callable[..., object]") -> None:
+        """Release it and what it kept; its launches must have finished."""
         executable, graph, self._executable, self._graph = self._executable, self._graph, 0, 0
         given, self._given, self._kept = self._given, [], []
         if executable:
+            del self._argument
             on(self.runtime.graph_exec_destroy, executable)
         if graph:
             on(self.runtime.graph_destroy, graph)
         for release, address in given:
             release(address)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
-        try:
-            if self._process == _now[0] and not _is_over():
-                self._close(self.device.release)
-        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer
-            pass
-
     # for the other objects
 
-    def take_over(self, release: "Callable[[int], Any] | None", address: int, owner: "Any") -> None:
+    def take_over(self, release: "Callable[[int], Any]", address: int) -> None:
         """Give memory back with the graph instead of now."""
-        if release is not None and address:
+        if address:
             self._given.append((release, address))
-        if owner is not None:
-            self._kept.append(owner)
 
     def captured(self, handle: int) -> None:
         """Take the handle of what was captured."""

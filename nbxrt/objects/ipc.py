@@ -6,8 +6,8 @@ from nbxrt import errors
 from nbxrt.errors import wrong_type
 from nbxrt.memory.allocator import account_of
 from nbxrt.objects.device import as_device, devices
-from nbxrt.objects.memory import Memory
-from nbxrt.objects.state import integer, runtime_in_force, state_of
+from nbxrt.objects.memory import Memory, OwnedMemory
+from nbxrt.objects.state import runtime_in_force, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +44,7 @@ def shareable(nbytes: int, device: "Device") -> Memory:
     """
     runtime = device.runtime
     _demand(runtime, "ipc_get_mem_handle", device)
-    memory = Memory(
-        device,
-        device.on(runtime.malloc, nbytes),
-        integer("`nbytes`", "a number of bytes", nbytes),
-        release=runtime.free,
-    )
+    memory = OwnedMemory(device, device.on(runtime.malloc, nbytes), int(nbytes), runtime.free)
     try:
         memory.export = device.on(runtime.ipc_get_mem_handle, memory.address, nbytes) if memory.address else None
     except errors.DeviceError:
@@ -102,7 +97,7 @@ def open_memory(handle: "Any") -> "tuple[Memory, int, int]":
             address = device.on(runtime.ipc_open_mem_handle, handle.content, whole)
             entry = state.opened[handle.content] = [address, 0]
         entry[1] += 1
-    memory = Memory(device, entry[0], whole, release=_Closing(runtime, handle.content))
+    memory = OwnedMemory(device, entry[0], whole, _Closing(runtime, handle.content))
     return memory, entry[0] + handle.offset, handle.nbytes
 
 

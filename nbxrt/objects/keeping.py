@@ -1,7 +1,5 @@
 """Owners of memory that a stream still reads or writes, each kept until the stream has passed its use."""
 
-import os
-
 from nbxrt import errors, locks
 
 TYPE_CHECKING = False
@@ -118,15 +116,3 @@ def _has_passed(query: "Callable[[int], bool]", event: int) -> bool:
         return query(event)
     except errors.DeviceError:
         return True
-
-
-#: Which process this is, in a cell: a forked child is another one, and releases nothing of its parent.
-process = [1]
-
-
-def _is_forked() -> None:
-    process[0] += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_is_forked)

@@ -1,10 +1,8 @@
 """One piece of memory of a device, of the host or of both: who owns it, and how it is given back."""
 
-import sys
-
 from nbxrt import errors
 from nbxrt.memory.allocator import account_of
-from nbxrt.objects.keeping import process
+from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.state import state_of
 
 TYPE_CHECKING = False
@@ -13,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.device import Device
+    from nbxrt.objects.graph import Graph
     from nbxrt.objects.stream import Stream
 
 #: Kinds of memory, and whether the host reaches them by their address.
@@ -24,51 +23,36 @@ _NOWHERE = -1
 
 
 class Memory:
-    """One piece of memory, owned (it is given back with this object) or borrowed (`owner` is kept alive).
+    """One piece of memory of somebody else; `owner` is kept alive.
 
-    `address` is 0 for no bytes. `is_open` is false once it was given back; what shares it must not use it then.
-    `home` is the handle of the one stream that may use it without more ado: that which owned memory of a device was
-    allocated for. Launches compare it with theirs; it is no handle (negative) where they must look closer.
+    `address` is 0 for no bytes. `is_open` is false once it was closed; what shares it must not use it then.
     """
 
-    __slots__ = (
-        "_process",
-        "_release",
-        "address",
-        "device",
-        "export",
-        "home",
-        "is_counted",
-        "is_open",
-        "kind",
-        "nbytes",
-        "owner",
-        "readonly",
-        "stream",
-    )
+    __slots__ = ("address", "device", "is_open", "kind", "nbytes", "owner", "readonly")
+
+    #: The handle of the one stream that may use it without more ado: that which owned memory of a device was allocated
+    #: for. Launches compare it with theirs; it is no handle (negative) where they must look closer.
+    home = _NOWHERE
+    #: Whether it is of the account's.
+    is_counted = False
+    #: Whether it is given back with this object.
+    is_owned = False
+    #: What another process opens it by, of memory that was made to be shared.
+    export: "bytes | None" = None
+    #: The stream that it was allocated for.
+    stream: "Stream | None" = None
 
     def __init__(
-        self, device: "Device", address: int, nbytes: int, *, kind: str = "device", stream: "Stream | None" = None,
-        owner: "Any" = None, release: "Callable[[int], Any] | None" = None, readonly: bool = False,
+        self, device: "Device", address: int, nbytes: int, kind: str = "device", owner: "Any" = None,
+        readonly: bool = False,
     ) -> None:  # fmt: skip
-        self.device, self.address, self.nbytes, self.kind, self.stream = device, address, nbytes, kind, stream
-        self.owner, self.readonly, self._release, self.is_open = owner, readonly, release, True
-        #: Whether it is of the account's.
-        self.is_counted = False
-        #: What another process opens it by, of memory that was made to be shared.
-        self.export: bytes | None = None
-        self.home = stream.handle if stream is not None and release is not None and kind == "device" else _NOWHERE
-        self._process = process[0]
+        self.device, self.address, self.nbytes, self.kind = device, address, nbytes, kind
+        self.owner, self.readonly, self.is_open = owner, readonly, True
 
     @property
     def on_host(self) -> bool:
         """Whether the host reaches it by its address: pinned and managed memory, and all of a processor's."""
         return KINDS[self.kind] or self.device.runtime.kind == "cpu"
-
-    @property
-    def is_owned(self) -> bool:
-        """Whether it is given back with this object."""
-        return self._release is not None
 
     def check(self) -> None:
         """Refuse to use memory that was given back. Raises: ArgumentValueError."""
@@ -80,22 +64,14 @@ class Memory:
         self._close(self.device.on)
 
     def _close(self, on: "Callable[..., object]") -> None:
-        if not self.is_open:
-            return
-        self.is_open, self.home = False, _NOWHERE
-        owner, self.owner, release, self._release = self.owner, None, self._release, None
-        captures = state_of(self.device.runtime).captures
-        if captures:
-            captures[-1].take_over(release, self.address, owner)
-        elif release is not None and self.address:
-            on(release, self.address)
+        if self.is_open:
+            self.is_open = False
+            self._give_back(on, state_of(self.device.runtime).captures)
 
-    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
-        try:
-            if self._release is not None and self._process == _now[0] and not _is_over():
-                self._close(self.device.release)
-        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
-            pass
+    def _give_back(self, _on: "Callable[..., object]", captures: "list[Graph]") -> None:
+        owner, self.owner = self.owner, None
+        if captures:
+            captures[-1].keep(owner)
 
     def used_on(self, stream: "Stream") -> None:
         """Work of a stream uses it now: it is not given to others before that has finished.
@@ -113,7 +89,33 @@ class Memory:
             stream.keep_owner()
 
 
-def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Memory:
+class OwnedMemory(Closing, Memory):
+    """One piece of memory that is given back with this object, by a function of its address."""
+
+    __slots__ = ("_process", "_release", "export", "home", "is_counted", "stream")
+
+    is_owned = True
+
+    def __init__(
+        self, device: "Device", address: int, nbytes: int, release: "Callable[[int], Any]", kind: str = "device",
+        stream: "Stream | None" = None,
+    ) -> None:  # fmt: skip
+        Memory.__init__(self, device, address, nbytes, kind)
+        self._release, self.stream, self.export, self.is_counted = release, stream, None, False
+        self.home = stream.handle if stream is not None and kind == "device" else _NOWHERE
+        self._process = process[0]
+
+    close, _close = Memory.close, Memory._close  # noqa: SLF001
+
+    def _give_back(self, _on: "Callable[..., object]", captures: "list[Graph]") -> None:
+        self.home = _NOWHERE
+        if captures:
+            captures[-1].take_over(self._release, self.address)
+        elif self.address:
+            _on(self._release, self.address)
+
+
+def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> OwnedMemory:
     """New memory of a kind. Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError."""
     if kind not in KINDS:
         close = errors.nearest(str(kind), list(KINDS))
@@ -133,7 +135,7 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Mem
         release = device.runtime.free
     if kind == "pinned":  # it is given to others once the default stream has done its work, and those it is told of
         stream = device.default_stream
-    memory = Memory(device, address, nbytes, kind=kind, stream=stream, release=release)
+    memory = OwnedMemory(device, address, nbytes, release, kind, stream)
     memory.is_counted = kind != "managed"
     if state_of(device.runtime).captures:  # so that launches on any stream say that they use it
         memory.home = _NOWHERE

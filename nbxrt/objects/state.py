@@ -29,8 +29,8 @@ class State:
         self.lock = locks.Lock()
         self.opening = locks.RLock()  # held while a mapping is opened or closed; a finalizer may close inside
         self.keeper = Keeper(runtime)
-        #: Kind of memory and device by DLPack's numbers, as far as they were looked up.
-        self.places: dict[tuple[int, int], tuple[str, Device]] = {}
+        #: Kind of memory and device by DLPack's numbers as one word, as far as they were looked up.
+        self.places: dict[int, tuple[str, Device]] = {}
         #: Devices by index: one object each.
         self.devices: dict[int, Device] = {}
         #: Ordered pairs (device, peer) whose access was enabled here.
@@ -61,12 +61,13 @@ def state_of(runtime: "Runtime") -> State:
     return state
 
 
-def follow_runtimes(follow: "Callable[[Runtime], None]") -> None:
+def follow_runtimes(follow: "Callable[[Runtime], None]") -> "Callable[[Runtime], None]":
     """Have a function called with each runtime that objects are made for: of now, and later before the first object."""
     with _making:
         _followers.append(follow)
         for runtime in _followed:
             follow(runtime)
+    return follow
 
 
 def runtime_in_force() -> "Runtime":

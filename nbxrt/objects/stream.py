@@ -1,12 +1,18 @@
 """Streams: work runs in them in order. Which one is current for the calling thread; streams of other libraries."""
 
-import sys
-
 from nbxrt import errors
+from nbxrt.binding.prebuilt import argument
 from nbxrt.errors import wrong_type
+from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import Device, as_device, current_index
-from nbxrt.objects.keeping import process
-from nbxrt.objects.state import integer, refuse_copying, refuse_stranger, runtime_in_force, state_of
+from nbxrt.objects.state import (
+    follow_runtimes,
+    integer,
+    refuse_copying,
+    refuse_stranger,
+    runtime_in_force,
+    state_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 
-class Stream:
+class Stream(Closing):
     """A stream of a device, made here and destroyed with this object.
 
     `non_blocking` ones do not wait for the default stream. `priority`: lower numbers go first; what the device does not
@@ -33,7 +39,7 @@ class Stream:
     Raises: CapabilityError, DeviceError; as `Device`.
     """
 
-    __slots__ = ("__weakref__", "_device_idx", "_owner", "_process", "device", "handle", "key", "runtime")
+    __slots__ = ("__weakref__", "_device_idx", "_owner", "_process", "argument", "device", "handle", "key", "runtime")
 
     handle: int
 
@@ -77,6 +83,8 @@ class Stream:
     def _stand_for(self, device: Device, handle: int, owner: "Any") -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
         self.handle, self._owner, self._process = handle, owner, 0
+        #: The handle for calls whose arguments are prebuilt; there is none once it is closed.
+        self.argument = argument(handle)
         #: What tells it from other streams: device and handle.
         self.key = (device.index, handle)
 
@@ -95,12 +103,6 @@ class Stream:
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-    def __getattr__(self, name: str) -> "Any":
-        if name[:2] == "__" and name == self.device.runtime.description["interop"]["stream_protocol"]:
-            self.check()
-            return lambda: (0, self.handle)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # what it does
 
@@ -155,26 +157,18 @@ class Stream:
 
         return Capture(self, mode)
 
-    def close(self) -> None:
-        """Destroy it, if it was made here. Closing it again does nothing.
+    def _close(self, on: "Callable[..., object]") -> None:
+        """Destroy it, if it was made here.
 
         Work already in it still runs; where memory of the account is on it, that work is waited for.
         """
-        self._close(self.device.on)
-
-    def _close(self, on: "Callable[..., object]") -> None:
         handle, self.handle = self.handle, None  # type: ignore[assignment]
         process, self._process, self._owner = self._process, 0, None
+        if handle is not None:
+            del self.argument
         if process and handle is not None:
             state_of(self.runtime).keeper.closed(self)
             on(self.runtime.stream_destroy, handle)
-
-    def __del__(self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process) -> None:
-        try:
-            if self._process == _now[0] and not _is_over():
-                self._close(self.device.release)
-        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
-            pass
 
     def __enter__(self) -> "Self":
         self.check()
@@ -213,6 +207,21 @@ class Stream:
     def call(self, function: "Callable[..., R]", *arguments: "Any") -> "R":
         """Call a function that is given the handle, on the stream's device."""
         return self.device.on(function, *arguments)
+
+
+@follow_runtimes
+def _offer_protocol(runtime: "Runtime") -> None:
+    """Give streams the method that other libraries take streams by, as a backend's file names it."""
+    name = runtime.description["interop"]["stream_protocol"]
+
+    def protocol(stream: Stream) -> "Callable[[], tuple[int, int]]":
+        if name != stream.runtime.description["interop"]["stream_protocol"]:
+            raise AttributeError(f"{type(stream).__name__!r} object of {stream.runtime.name} has no attribute {name!r}")
+        stream.check()
+        return lambda: (0, stream.handle)
+
+    if name and not hasattr(Stream, name):
+        setattr(Stream, name, property(protocol))
 
 
 def current_stream(device: "Any" = None) -> Stream:

@@ -470,6 +470,32 @@ def test_memory_is_given_back_where_a_consumer_refuses_its_device(cuda: Simulati
     before, array = len(dlpack._held), nbxrt.empty(4)
 
     with pytest.raises((SystemError, RuntimeError, BufferError)):  # which one is the consumer's matter
-        np.from_dlpack(array)
+        np.from_dlpack(Old(array))
 
     assert len(dlpack._held) == before
+
+
+def test_numpy_is_told_what_it_cannot_take_and_what_to_do(cuda: Simulation, in_force: Any) -> None:
+    before = len(dlpack._held)
+
+    with pytest.raises(nbxrt.ExchangeError, match=r"the host does not reach DeviceArray[^$]*`array\.numpy\(\)`"):
+        np.from_dlpack(nbxrt.empty(4))
+    with pytest.raises(nbxrt.ExchangeError, match="NumPy takes no bfloat16 by DLPack"):
+        np.from_dlpack(nbxrt.empty(4, "bfloat16", kind="pinned"))
+    in_force(opened("host"))
+    with pytest.raises(BufferError, match="NumPy takes no float8_e5m2 by DLPack"):
+        np.from_dlpack(nbxrt.empty(4, "float8_e5m2"))
+
+    assert len(dlpack._held) == before
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"max_version": "x"}, {"max_version": 1}, {"max_version": (1,)}, {"max_version": ("1", 0)},
+        {"max_version": (1, 0, 0)}, {"max_version": (1.0, 0)}, {"dl_device": 1}, {"dl_device": (1, None)},
+    ],
+)  # fmt: skip
+def test_a_question_of_a_wrong_form_is_refused_by_name(host: Runtime, asked: dict[str, Any]) -> None:
+    with pytest.raises(nbxrt.ArgumentTypeError, match=f"`__dlpack__`: `{next(iter(asked))}` takes a pair of integers"):
+        nbxrt.empty(3).__dlpack__(**asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -305,3 +306,32 @@ class TestEvents:
         event.sync()
 
         assert simulation.contexts() == {1}
+
+    def test_an_error_of_the_vendor_in_recording_is_told_once_with_its_facts(self, simulation: Simulation) -> None:
+        nbxrt.Device(0).set_current()
+        event, stream = nbxrt.Event(), nbxrt.Stream()
+        event.record(stream)
+        simulation.fail("event_record", kind="invalid_handle")
+
+        with pytest.raises(nbxrt.DeviceError, match=f"stream={stream.handle}") as caught:
+            event.record(stream)
+        event.record(stream)
+
+        assert (caught.value.operation, caught.value.kind) == ("event_record", "invalid_handle")
+        assert event.runtime.get_last_error() == 0
+
+    def test_events_and_graphs_that_are_there_are_followed_by_a_trace(self, simulation: Simulation) -> None:
+        nbxrt.Device(0).set_current()
+        event, stream, text = nbxrt.Event(), nbxrt.Stream(), io.StringIO()
+        with stream.capture() as graph:
+            nbxrt.Buffer(4).fill(1, stream=stream)
+        event.record(stream)
+        graph.launch(stream)
+
+        with nbxrt.trace(text):
+            event.record(stream)
+            graph.launch(stream)
+        event.record(stream)
+        graph.launch(stream)
+
+        assert [text.getvalue().count(f".{name}(") for name in ("event_record", "graph_launch")] == [1, 1]
