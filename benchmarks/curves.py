@@ -1,56 +1,55 @@
-"""Curves over a number that is a power of two or between two, as SVG."""
+"""Curves over a number that is a power of two or between two, as a picture."""
 
 from __future__ import annotations
 
-from html import escape
 from math import log2
 from typing import TYPE_CHECKING
 
+from nbxrt.cli.pictures import SIZE, Line, Picture, Rectangle, Shape, Words, legend
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     Curve = Sequence[tuple[float, float]]
 
-WIDTH, HEIGHT, LEFT, TOP = 640, 220, 70, 40
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BETWEEN = 760, 170, 70, 30, 60, 60
 COLOURS = ("#3572b0", "#b04a35", "#4c8c4a", "#8a5fa8", "#d9a441")
+GRID = "#dddddd"
+#: Parts of a panel between two lines of its grid.
+PARTS = 4
 
 
-def drawn(panels: Mapping[str, Mapping[str, Curve]], below: str) -> str:
+def drawn(panels: Mapping[str, Mapping[str, Curve]], below: str) -> Picture:
     """A picture of panels one under the other, each of its curves by name; `below` says what x is."""
-    body: list[str] = []
+    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+    shapes: list[Shape] = [*legend(LEFT, 22, colours.items())]
     for row, (title, curves) in enumerate(panels.items()):
-        body += _panel(title, curves, TOP + row * (HEIGHT + 70))
-    height = len(panels) * (HEIGHT + 70) + 30
-    body.append(_text(LEFT, height - 10, below))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + 200} {height}" font-family="sans-serif" '
-        f'font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(body) + "\n</svg>\n"
-    )
+        shapes += _panel(title, curves, colours, TOP + row * (HEIGHT + BETWEEN))
+    height = TOP + len(panels) * (HEIGHT + BETWEEN) + 10
+    shapes.append(Words(WIDTH - RIGHT, height - 22, below, anchor="end"))
+    return Picture(WIDTH, height, tuple(shapes))
 
 
-def _panel(title: str, curves: Mapping[str, Curve], top: float) -> Iterable[str]:
+def _panel(title: str, curves: Mapping[str, Curve], colours: Mapping[str, str], top: float) -> Iterator[Shape]:
     points = [point for curve in curves.values() for point in curve]
     low_x, high_x = (edge(log2(x) for x, _y in points) for edge in (min, max))
     low_y, high_y = (edge(y for _x, y in points) for edge in (min, max))
+    span = (high_y - low_y) or 1
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = (log2(x) - low_x) / ((high_x - low_x) or 1)
-        up = (y - low_y) / ((high_y - low_y) or 1)
-        return LEFT + (WIDTH - LEFT) * across, top + HEIGHT * (1 - up)
+        return LEFT + (WIDTH - LEFT - RIGHT) * across, top + HEIGHT * (1 - (y - low_y) / span)
 
-    yield _text(LEFT, top - 14, title)
-    yield _text(4, top + 4, f"{high_y:.6g}")
-    yield _text(4, top + HEIGHT + 4, f"{low_y:.6g}")
+    yield Words(LEFT, top - 12, title, size=SIZE + 1)
+    for part in range(PARTS + 1):
+        value = low_y + span * part / PARTS
+        _x, y = place(points[0][0], value)
+        yield Rectangle(LEFT, y, WIDTH - LEFT - RIGHT, 1, GRID)
+        yield Words(LEFT - 8, y + 4, f"{value:.4f}" if high_y < 10 else f"{value:.0f}", anchor="end")
     for x in sorted({x for x, _y in points}):
-        yield _text(place(x, low_y)[0] - 6, top + HEIGHT + 20, f"{x:g}")
-    for index, (name, curve) in enumerate(curves.items()):
-        colour = COLOURS[index % len(COLOURS)]
-        places = [place(*point) for point in sorted(curve)]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        yield f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{line}"/>'
-        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places)
-        yield _text(WIDTH + 12, top + 12 + 16 * index, name, colour)
-
-
-def _text(x: float, y: float, said: str, colour: str = "#333333") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}">{escape(said)}</text>'
+        yield Words(place(x, low_y)[0], top + HEIGHT + 18, f"{x:g}", anchor="middle")
+    for name, curve in curves.items():
+        places = tuple(place(*point) for point in sorted(curve))
+        yield Line(places, colours[name])
+        yield from (Rectangle(x - 2.5, y - 2.5, 5, 5, colours[name]) for x, y in places)

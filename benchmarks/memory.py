@@ -1,6 +1,6 @@
 """What pools cost and waste: real allocation traces replayed on every policy of nbxrt and on the peers that are here.
 
-    python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--plot SVG]
+    python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--plot FILE]
                                 [--json FILE]
 
 Each replay runs in a process of its own. Cold is the first pass over the trace, in which the pool grows; warm is the
@@ -30,8 +30,12 @@ from curves import drawn
 from measuring import environment, in_turn, median, nanoseconds, show
 from peers import is_installed
 
+from nbxrt.cli.pictures import as_png, as_svg
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from nbxrt.cli.pictures import Picture
 
     Peer = tuple[Callable[[int], Any], Callable[[Any], object], Callable[[], int]]
 
@@ -65,7 +69,7 @@ def main() -> None:
     parser.add_argument("--only", help="policies and peers, separated by commas")
     parser.add_argument("--traces", default=",".join(NAMES))
     parser.add_argument("--handles", default="", help="largest pieces of `expandable` to try as well, in MiB")
-    parser.add_argument("--plot", type=Path, help="draw ratio and times over the largest piece there, as SVG")
+    parser.add_argument("--plot", type=Path, help="draw ratio and times over the largest piece there, as SVG or PNG")
     parser.add_argument("--json", type=Path, help="write all figures there")
     parser.add_argument("--replay", nargs=2, metavar=("NAME", "TRACE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -84,7 +88,8 @@ def main() -> None:
     rows = [_in_process(name, trace, asked.simulate) for trace in asked.traces.split(",") for name in names]
     _table([row for row in rows if row])
     if asked.plot:
-        asked.plot.write_text(_curves([row for row in rows if row]), "utf-8")
+        picture = _curves([row for row in rows if row])
+        asked.plot.write_bytes(as_png(picture) if asked.plot.suffix == ".png" else as_svg(picture))
     hot = hot_path(asked.simulate)
     for title, figures in hot.items():
         show(title, figures, "ns", 0)
@@ -116,7 +121,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
         )
 
 
-def _curves(rows: list[dict[str, Any]]) -> str:
+def _curves(rows: list[dict[str, Any]]) -> Picture:
     """Ratio and times of `expandable` over its largest piece, by trace."""
     from nbxrt.memory.pages import HANDLE
 

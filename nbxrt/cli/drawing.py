@@ -1,64 +1,102 @@
-"""Snapshots of memory as SVG: bytes over time, and a map of the segments. No library is needed."""
+"""What a snapshot of memory shows: bytes over time, and a map of the segments."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
+
+from nbxrt.cli.pictures import SIZE, Line, Picture, Rectangle, Shape, Words, legend, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-WIDTH, MARGIN = 1000, 60
-TIMELINE, ROW = 260, 18
+WIDTH, LEFT, RIGHT = 1000, 90, 30
+#: Heights: of the title, of the panel over time with what is said around it, and of a row of the map.
+TITLE, PANEL, AROUND, ROW = 40, 260, 90, 20
 #: Most points of a line, and most segments of a map; of more the rest is said in words.
-POINTS, SEGMENTS = 2000, 400
-COLOURS = {
-    "active_allocated": "#3572b0", "active_pending_free": "#d9a441", "active_awaiting_free": "#d9a441",
-    "inactive": "#e4e4e4",
-}  # fmt: skip
-#: What the events mean for the bytes that are held, and for those that are reserved.
-HELD = {"alloc": 1, "free_completed": -1}
-RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+POINTS, SEGMENTS = 2000, 40
+GRID = "#dddddd"
+STATES = {
+    "active_allocated": ("held", "#3572b0"),
+    "active_pending_free": ("freed, in use on another stream", "#d9a441"),
+    "active_awaiting_free": ("freed, in use on another stream", "#d9a441"),
+    "inactive": ("free", "#d4d4d4"),
+}
+#: The lines over time, and what the events mean for each.
+LINES = {
+    "reserved": ("#b04a35", {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}),
+    "held": ("#3572b0", {"alloc": 1, "free_completed": -1}),
+}
 
 Point = tuple[float, int]
 
 
-def drawn(snapshot: dict[str, Any], device: int) -> str:
+def drawn(snapshot: dict[str, Any], device: int) -> Picture:
     """The picture of one device."""
     segments = [segment for segment in snapshot["segments"] if segment.get("device", 0) == device]
     traces = snapshot.get("device_traces", [])
     events = traces[device] if device < len(traces) else []
-    timeline = list(_timeline(events, segments))
-    rows = list(_map(segments, TIMELINE + 40 if events else 40))
-    height = (TIMELINE if events else 0) + 60 + ROW * (min(len(segments), SEGMENTS) + 1)
-    body = "\n".join([*_title(segments, device), *timeline, *rows])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
-        f'font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
-    )
+    over_time = PANEL + AROUND if events else 0
+    height = TITLE + over_time + 50 + ROW * (min(len(segments), SEGMENTS) + 1)
+    shapes = [*_title(segments, device), *_timeline(events, segments), *_map(segments, TITLE + over_time)]
+    return Picture(WIDTH, height, tuple(shapes))
 
 
-def _title(segments: list[dict[str, Any]], device: int) -> Iterator[str]:
+def _title(segments: list[dict[str, Any]], device: int) -> Iterator[Shape]:
     held = sum(segment["allocated_size"] for segment in segments)
     reserved = sum(segment["total_size"] for segment in segments)
-    yield _text(MARGIN, 20, f"device {device}: {_mib(held)} held of {_mib(reserved)} in {len(segments)} segments")
+    count = f"{len(segments)} segment{'s' * (len(segments) != 1)}"
+    yield Words(
+        LEFT, 24, f"Device {device}: {_said(held)} held of {_said(reserved)} reserved in {count}", size=SIZE + 3
+    )
 
 
 # Over time
 
 
-def _timeline(events: list[dict[str, Any]], segments: list[dict[str, Any]]) -> Iterator[str]:
+def _timeline(events: list[dict[str, Any]], segments: list[dict[str, Any]]) -> Iterator[Shape]:
     if not events:
         return
-    held = _line(events, HELD, sum(segment["allocated_size"] for segment in segments))
-    reserved = _line(events, RESERVED, sum(segment["total_size"] for segment in segments))
-    most = max(max(value for _when, value in line) for line in (held, reserved)) or 1
+    now = {
+        "held": sum(segment["allocated_size"] for segment in segments),
+        "reserved": sum(segment["total_size"] for segment in segments),
+    }
+    lines = {name: _line(events, meaning, now[name]) for name, (_colour, meaning) in LINES.items()}
+    most = max(value for line in lines.values() for _when, value in line) or 1
     start, end = events[0].get("time_us", 0), events[-1].get("time_us", 0)
-    for name, line, colour in (("reserved", reserved, "#b04a35"), ("held", held, "#3572b0")):
-        yield _drawn_line(line, start, max(end - start, 1), most, colour)
-        yield _text(WIDTH - MARGIN + 4, 44 if name == "reserved" else 58, name, colour)
-    yield _text(4, 44, _mib(most))
-    yield _text(MARGIN, TIMELINE + 26, f"{(end - start) / 1e6:.3f} s, {len(events)} events")
+    panel = _Panel(TITLE + 36, start, max(end - start, 1), most)
+    yield from legend(LEFT, TITLE + 22, ((name, colour) for name, (colour, _meaning) in LINES.items()))
+    yield Words(WIDTH - RIGHT, TITLE + 22, f"{len(events):,} events", anchor="end")
+    yield from panel.axes()
+    for name, line in lines.items():
+        yield Line(tuple(_steps(map(panel.place, line))), LINES[name][0])
+
+
+class _Panel:
+    """The place of the lines over time, and its axes."""
+
+    def __init__(self, top: float, start: float, span: float, most: int) -> None:
+        self.top, self.start, self.span = top, start, span
+        self.unit = _unit(most)
+        self.most = most * 1.04
+
+    def place(self, point: Point) -> tuple[float, float]:
+        across = (point[0] - self.start) / self.span
+        return LEFT + (WIDTH - LEFT - RIGHT) * across, self.top + PANEL * (1 - point[1] / self.most)
+
+    def axes(self) -> Iterator[Shape]:
+        name, size = self.unit
+        for value in ticks(self.most / size, 6):
+            _x, y = self.place((self.start, round(value * size)))
+            yield Rectangle(LEFT, y, WIDTH - LEFT - RIGHT, 1, GRID)
+            yield Words(LEFT - 8, y + 4, f"{value:g}", anchor="end")
+        yield Words(LEFT - 8, self.top - 14, name, anchor="end")
+        word, microseconds = ("s", 1e6) if self.span >= 1e6 else ("ms", 1e3)
+        bottom = self.top + PANEL
+        for value in ticks(self.span / microseconds, 8):
+            x, _y = self.place((self.start + value * microseconds, 0))
+            yield Rectangle(x, bottom, 1, 5, GRID)
+            yield Words(x, bottom + 18, f"{value:g}", anchor="middle")
+        yield Words(WIDTH - RIGHT, bottom + 36, f"time, {word}", anchor="end")
 
 
 def _line(events: list[dict[str, Any]], meaning: dict[str, int], now: int) -> list[Point]:
@@ -83,43 +121,41 @@ def _thinned(points: list[Point]) -> list[Point]:
     return [point for stretch in stretches for point in sorted({max(stretch, key=lambda each: each[1]), stretch[-1]})]
 
 
-def _drawn_line(line: list[Point], start: float, span: float, most: int, colour: str) -> str:
-    def place(point: Point) -> tuple[float, float]:
-        x = MARGIN + (WIDTH - 2 * MARGIN) * (point[0] - start) / span
-        return x, 36 + (TIMELINE - 36) * (1 - point[1] / most)
-
-    path: list[str] = []
+def _steps(places: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """A line that is level between its points."""
     last: float | None = None
-    for x, y in map(place, line):
-        path += [f"{x:.1f},{last:.1f}"] if last is not None else []
-        path.append(f"{x:.1f},{y:.1f}")
+    for x, y in places:
+        if last is not None:
+            yield x, last
+        yield x, y
         last = y
-    return f'<polyline fill="none" stroke="{colour}" stroke-width="1.2" points="{" ".join(path)}"/>'
 
 
 # The map
 
 
-def _map(segments: list[dict[str, Any]], top: int) -> Iterator[str]:
-    largest = max((segment["total_size"] for segment in segments), default=1)
+def _map(segments: list[dict[str, Any]], top: int) -> Iterator[Shape]:
+    if not segments:
+        return
+    largest = max(segment["total_size"] for segment in segments)
+    present = {block["state"] for segment in segments for block in segment["blocks"]}
+    entries = dict(entry for state, entry in STATES.items() if state in present)
+    yield Words(LEFT, top + 10, "Segments, the largest first", size=SIZE + 1)
+    yield from legend(LEFT + 210, top + 10, entries.items())
     shown = sorted(segments, key=lambda segment: (-segment["total_size"], segment["address"]))[:SEGMENTS]
     for row, segment in enumerate(shown):
-        scale = (WIDTH - 2 * MARGIN) / largest
-        yield from _row(segment, top + ROW * row, scale)
+        yield from _row(segment, top + 26 + ROW * row, (WIDTH - LEFT - RIGHT) / largest)
     if len(segments) > SEGMENTS:
-        yield _text(MARGIN, top + ROW * SEGMENTS + 12, f"and {len(segments) - SEGMENTS} smaller ones")
+        yield Words(LEFT, top + 40 + ROW * SEGMENTS, f"and {len(segments) - SEGMENTS} smaller ones")
 
 
-def _row(segment: dict[str, Any], y: int, scale: float) -> Iterator[str]:
-    yield _text(4, y + 11, _mib(segment["total_size"]))
-    x = float(MARGIN)
+def _row(segment: dict[str, Any], y: int, scale: float) -> Iterator[Shape]:
+    yield Words(LEFT - 8, y + 12, _said(segment["total_size"]), anchor="end")
+    x = float(LEFT)
     for state, nbytes, label in _runs(segment["blocks"], scale):
         width = nbytes * scale
-        colour = COLOURS.get(state, "#999999")
-        yield (
-            f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0.2):.2f}" height="{ROW - 4}" fill="{colour}" '
-            f'stroke="white" stroke-width="0.3"><title>{escape(label)}</title></rect>'
-        )
+        gap = 0.4 if width > 2 else 0  # neighbours can be told apart
+        yield Rectangle(x, y, max(width - gap, 0.5), ROW - 4, STATES.get(state, ("", "#999999"))[1], label)
         x += width
 
 
@@ -130,26 +166,30 @@ def _runs(blocks: Iterable[dict[str, Any]], scale: float) -> Iterator[tuple[str,
         state, nbytes = block["state"], block["size"]
         if nbytes * scale >= 1:
             if run:
-                yield run[0], run[1], f"{run[2]} blocks, {_mib(run[1])}"
+                yield run[0], run[1], f"{run[2]} blocks, {_said(run[1])}"
             run = None
-            yield state, nbytes, f"{state}, {_mib(nbytes)} at {block.get('address', 0):#x}{_site(block)}"
+            word = STATES.get(state, (state, ""))[0]
+            yield state, nbytes, f"{word}, {_said(nbytes)} at {block.get('address', 0):#x}{_site(block)}"
         elif run and run[0] == state:
             run = (state, run[1] + nbytes, run[2] + 1)
         else:
             if run:
-                yield run[0], run[1], f"{run[2]} blocks, {_mib(run[1])}"
+                yield run[0], run[1], f"{run[2]} blocks, {_said(run[1])}"
             run = (state, nbytes, 1)
     if run:
-        yield run[0], run[1], f"{run[2]} blocks, {_mib(run[1])}"
+        yield run[0], run[1], f"{run[2]} blocks, {_said(run[1])}"
 
 
 def _site(block: dict[str, Any]) -> str:
     return "".join(f"\n{frame['filename']}:{frame['line']} {frame['name']}" for frame in block.get("frames", ()))
 
 
-def _text(x: float, y: float, said: str, colour: str = "#333333") -> str:
-    return f'<text x="{x}" y="{y}" fill="{colour}">{escape(said)}</text>'
+def _unit(nbytes: int) -> tuple[str, int]:
+    """The unit in which a number of bytes is easiest to read."""
+    units = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+    return next((unit for unit in units if nbytes >= 2 * unit[1]), ("bytes", 1))
 
 
-def _mib(nbytes: int) -> str:
-    return f"{nbytes / (1 << 20):.1f} MiB" if nbytes >= 1 << 20 else f"{nbytes / 1024:.1f} KiB"
+def _said(nbytes: int) -> str:
+    name, size = _unit(nbytes)
+    return f"{nbytes / size:.1f} {name}" if size > 1 else f"{nbytes} bytes"

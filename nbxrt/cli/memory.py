@@ -8,8 +8,11 @@ from typing import IO, Any
 
 import click
 
-from nbxrt.cli import drawing
+from nbxrt.cli import drawing, pictures
 from nbxrt.errors import ArgumentValueError
+
+#: How a picture is written, by the end of its file's name.
+WRITERS = {".svg": pictures.as_svg, ".png": pictures.as_png}
 
 
 @click.group("memory")
@@ -19,14 +22,24 @@ def command() -> None:
 
 @command.command()
 @click.argument("snapshot", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The SVG file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The picture, as its name ends: .svg, or .png where Pillow is installed.",
+)
 @click.option("--device", type=int, default=0, show_default=True, help="The device that is drawn.")
 def plot(snapshot: Path, output: Path, device: int) -> None:
     """Draw SNAPSHOT, which `account.snapshot(PATH)` or PyTorch's `_dump_snapshot` wrote.
 
     What is held and what is reserved over time, as far as events were remembered, and a map of the segments.
     """
-    output.write_text(drawing.drawn(load(snapshot), device), "utf-8")
+    write = WRITERS.get(output.suffix.lower())
+    if write is None:
+        message = f"{output} ends in {output.suffix or 'nothing'}: a picture is written as {' or '.join(WRITERS)}"
+        raise ArgumentValueError(message, hint="`-o memory.svg`", parameter="output", value=str(output))
+    output.write_bytes(write(drawing.drawn(load(snapshot), device)))
     click.echo(output)
 
 

@@ -216,24 +216,21 @@ class PageSource:
         """Put memory behind parts of a heap's addresses; all of them, or none."""
         made: list[int] = []
         try:
-            for address, size in parts:
-                for nbytes in self._pieces(size):
+            for part in parts:
+                for address, nbytes in self._pieces(*part):
                     self._add_piece(heap, address, nbytes)
                     made.append(address)
-                    address += nbytes
         except BaseException:
             for address in reversed(made):
                 self._drop_piece(heap, address)
             self._tidy_quietly(heap)
             raise
 
-    def _pieces(self, nbytes: int) -> "Iterator[int]":
-        """Bytes of the pieces that a growth by so many bytes is made of."""
+    def _pieces(self, address: int, nbytes: int) -> "Iterator[tuple[int, int]]":
+        """Address and bytes of each piece that a growth by so many bytes is made of."""
         largest = max(self.handle, self._whole(max(self._tally.reserved // PIECES, nbytes // PARTS)))
-        while nbytes:
-            size = min(largest, nbytes)
-            yield size
-            nbytes -= size
+        for offset in range(0, nbytes, largest):
+            yield address + offset, min(largest, nbytes - offset)
 
     def _add_piece(self, heap: "Heap", address: int, nbytes: int) -> None:
         allocation = self._create(nbytes, self._home.device)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+import pytest
 from click.testing import CliRunner
 
 import nbxrt
@@ -95,6 +96,29 @@ def test_a_snapshot_is_written_and_drawn(pool: nbxrt.DeviceAllocator, tmp_path: 
     kinds = [element.tag.rpartition("}")[2] for element in picture.iter()]
     assert kinds.count("polyline") == 2
     assert kinds.count("rect") >= 5
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".PNG"])
+def test_a_picture_is_written_as_its_name_ends(pool: nbxrt.DeviceAllocator, tmp_path: Path, suffix: str) -> None:
+    used(pool)
+    pool.snapshot(tmp_path / "memory.pickle")
+    picture = tmp_path / f"memory{suffix}"
+
+    done = CliRunner().invoke(commands, ["memory", "plot", str(tmp_path / "memory.pickle"), "-o", str(picture)])
+
+    assert done.exit_code == 0
+    assert picture.read_bytes()[:4] == {".svg": b"<svg", ".png": b"\x89PNG"}[suffix.lower()]
+
+
+@pytest.mark.parametrize("name", ["memory.jpg", "memory"])
+def test_a_picture_of_another_kind_is_refused(pool: nbxrt.DeviceAllocator, tmp_path: Path, name: str) -> None:
+    pool.snapshot(tmp_path / "memory.pickle")
+
+    done = CliRunner().invoke(commands, ["memory", "plot", str(tmp_path / "memory.pickle"), "-o", str(tmp_path / name)])
+
+    assert done.exit_code != 0
+    assert "a picture is written as .svg or .png" in done.output + str(done.exception or "")
+    assert not (tmp_path / name).exists()
 
 
 def test_a_pickle_that_is_no_plain_data_is_not_followed(tmp_path: Path) -> None:
