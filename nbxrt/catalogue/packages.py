@@ -49,12 +49,17 @@ def sources() -> dict[str, Source]:
 
     A backend that two packages offer is unusable, and names both.
     """
-    found: dict[str, Source] = {}
+    found: dict[str, dict[str, Source]] = {}
     for offer in _offers():
         for source in _offered(offer):
-            earlier = found.get(source.name)
-            found[source.name] = source if earlier is None else _offered_twice(earlier, source)
-    return found
+            found.setdefault(source.name, {}).setdefault(os.path.realpath(str(source.file)), source)
+    return {name: _the_one([*offered.values()]) for name, offered in found.items()}
+
+
+def _the_one(offered: list[Source]) -> Source:
+    """What is in force of the sources of one name: the only one that can be used; a broken one takes no place."""
+    usable = [source for source in offered if not source.diagnostics]
+    return _offered_twice(*usable[:2]) if len(usable) > 1 else (usable or offered)[0]
 
 
 def _offered_twice(one: Source, other: Source) -> Source:

@@ -1,14 +1,13 @@
 """Whether somebody else may change a file: what `open` asks before it follows one.
 
 A description decides which library is loaded, so whoever can write it can run code as its reader. The file and every
-folder on the way to it must belong to the reader or to root, and others must not be able to write them; a folder that
-is sticky, as /tmp is, keeps others from touching what is not theirs. A group that may write is fine when it is the
-reader's own primary group. Access control lists, and Windows, are not asked.
+folder and link on the way to it must belong to the reader or to root, and others must not be able to write them; a
+folder that is sticky, as /tmp is, keeps others from touching what is not theirs. A group that may write is fine when it
+is the reader's own primary group. Access control lists, and Windows, are not asked.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import sys
@@ -18,7 +17,7 @@ from nbxrt.catalogue.diagnostics import Diagnostic
 from nbxrt.errors import DescriptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 OVERRIDE = "NBXRT_TRUST_FILES"
 
@@ -40,9 +39,9 @@ def why_not(file: str) -> str:
     if sys.platform == "win32":
         return ""
     user, groups = os.geteuid(), _own_groups()
-    for path in _on_the_way(file):
+    for path in reversed(_on_the_way(file)):
         try:
-            status = os.stat(path)
+            status = os.lstat(path)
         except OSError:
             continue
         reason = changeable_by(status, user, groups)
@@ -55,7 +54,7 @@ def changeable_by(status: os.stat_result, user: int, groups: frozenset[int]) -> 
     """Who else may change a file or what a folder holds, in words; empty when nobody may."""
     if status.st_uid not in (user, 0):
         return f"belongs to {_user_name(status.st_uid)}"
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+    if stat.S_ISLNK(status.st_mode) or (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
         return ""
     if status.st_mode & stat.S_IWOTH:
         return "can be written by everybody"
@@ -70,19 +69,31 @@ def _fault(file: str, reason: str) -> Diagnostic:
     return Diagnostic(file, 1, 1, 1, "untrusted-file", message, hint=hint)
 
 
-def _on_the_way(file: str) -> Iterator[str]:
-    """The file and its folders, and those of every link that leads to it; the file first."""
-    seen: set[str] = set()
-    pending = [os.path.abspath(file)]
-    while pending and len(seen) < _MOST_LINKS * _MOST_LINKS:
-        path = pending.pop(0)
-        while path not in seen:
-            seen.add(path)
-            yield path
-            with contextlib.suppress(OSError):  # no link
-                folder = os.path.dirname(path)
-                pending.append(os.path.normpath(os.path.join(os.path.realpath(folder), os.readlink(path))))
-            path = os.path.dirname(path)
+def _on_the_way(file: str) -> list[str]:
+    """What the system passes on the way to a file, in that order: each folder, each link and what it leads to."""
+    passed = ["/"]
+    whole = file if file.startswith("/") else os.path.join(os.getcwd(), file)
+    here, pending, links = "/", whole.split("/")[::-1], 0
+    while pending and links <= _MOST_LINKS:
+        part = pending.pop()
+        path = os.path.join(here, part)
+        if part == "..":
+            here = os.path.dirname(here)
+        elif part not in ("", "."):
+            passed.append(path)
+            target = _target(path)
+            here = path if target is None else "/" if target.startswith("/") else here
+            links += target is not None
+            pending += (target or "").split("/")[::-1]
+    return passed
+
+
+def _target(path: str) -> str | None:
+    """Where a link leads; None for what is none."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 def _own_groups() -> frozenset[int]:

@@ -13,7 +13,7 @@ from nbxrt.binding.binder import Binder
 from nbxrt.binding.machine import Machine
 from nbxrt.cli.console import TIED, Writer
 from nbxrt.cli.problems import FINDINGS, FINE
-from nbxrt.errors import LibraryBrokenError, LibraryNotFoundError, NbxrtError
+from nbxrt.errors import DescriptionError, LibraryBrokenError, LibraryNotFoundError, NbxrtError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,10 +33,10 @@ def command(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """List every candidate for each library of a backend, in the order of the search, with its verdict.
 
     NAME is a backend's name or the path of its file; without it, all that can be named are listed. The chosen libraries
-    are loaded and none of their functions is called. Exits with 1 when a library cannot be used, or when that of a
-    backend given by name is not found.
+    are loaded and none of their functions is called. Exits with 1 when a file or a library cannot be used, or when the
+    library of a backend given by name is not found.
     """
-    reports = [report(each, Machine()) for each in ([name] if name else descriptions.names())]
+    reports = [report(name, Machine())] if name else [_report_of_all(each) for each in descriptions.names()]
     writer = Writer()
     if as_json:
         writer.json(reports)
@@ -49,15 +49,25 @@ def command(ctx: click.Context, name: str | None, as_json: bool) -> None:
 def report(name: str, machine: Machine) -> dict[str, Any]:
     """Everything about the libraries of a backend on a machine, as plain values.
 
-    Raises: BackendNotFoundError, DescriptionError for a single backend's file.
+    Raises: BackendNotFoundError, DescriptionError for a file with faults, or that somebody else may change.
     """
     description = descriptions.load(name)
+    descriptions.demand_trust(description)
     facts = {"name": description["name"], "title": description["title"], "warnings": []}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         binder = Binder(description, descriptions.contract(), machine)
         roles = [_role(binder, role, machine) for role in description["libraries"]]
     return {**facts, "warnings": list(dict.fromkeys(str(each.message) for each in caught)), "libraries": roles}
+
+
+def _report_of_all(name: str) -> dict[str, Any]:
+    """The report of one of all backends: a file that cannot be used keeps nobody from the others."""
+    try:
+        return report(name, Machine())
+    except DescriptionError as error:
+        said = [each.one_line() for each in error.diagnostics]
+        return {"name": name, "title": "cannot be used", "warnings": said, "libraries": []}
 
 
 def _role(binder: Binder, role: str, machine: Machine) -> dict[str, Any]:
@@ -93,7 +103,7 @@ def _facts(candidates: Iterable[Candidate]) -> list[dict[str, Any]]:
 
 def _is_finding(found: Mapping[str, Any], *, named: bool) -> bool:
     status = {library["role"]: library["status"] for library in found["libraries"]}
-    return "broken" in status.values() or (named and status.get("runtime") == "missing")
+    return not status or "broken" in status.values() or (named and status.get("runtime") == "missing")
 
 
 def _write(writer: Writer, found: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """List the backends that can be named, in order of detection.
 
     Built-in ones, those of the files in NBXRT_BACKEND_PATH, and those that installed packages offer, which are opened
-    by name and never detected. Exits with 1 when a file cannot be used.
+    by name and never detected. Exits with 1 when a file cannot be used or is not there.
     """
     rows = [facts(name) for name in descriptions.with_packages()]
     writer = Writer()
@@ -31,7 +31,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
     else:
         for row in rows:
             _write(writer, row)
-    ctx.exit(FINDINGS if any(row["faults"] for row in rows) else FINE)
+    missing = descriptions.missing()
+    for each in missing:
+        Writer(stderr=True).line(f"warning: {each}")
+    ctx.exit(FINDINGS if missing or any(row["faults"] for row in rows) else FINE)
 
 
 def facts(name: str) -> dict[str, Any]:

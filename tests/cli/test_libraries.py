@@ -72,6 +72,17 @@ def test_every_backend_is_listed_without_a_name(bare: CommandLine) -> None:
     assert ended.code == 0
 
 
+def test_a_file_that_cannot_be_used_keeps_nobody_from_the_others(bare: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("contract: [", "utf-8")
+
+    ended = bare("libraries", NBXRT_BACKEND_PATH=str(tmp_path / "mine.yaml"))
+
+    assert ended.code == 1
+    assert "mine: cannot be used" in ended.out
+    assert "not valid YAML" in ended.out
+    assert "host: Host memory" in ended.out
+
+
 def test_a_runtime_that_is_not_found_is_a_finding_when_it_was_asked_for(bare: CommandLine) -> None:
     assert bare("libraries", "cuda").code == 1
 

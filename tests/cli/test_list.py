@@ -81,3 +81,13 @@ def test_a_users_file_that_cannot_be_used_is_a_finding_and_hides_no_other(cli: C
     assert ended.code == 1
     assert "Host memory" in ended.out
     assert f"mine        cannot be used:\n            {file}:" in ended.out
+
+
+def test_what_the_path_names_and_is_not_there_is_told_beside_the_list(cli: CommandLine) -> None:
+    ended = cli("list", NBXRT_BACKEND_PATH="~/nowhere")
+
+    assert (ended.code, ended.err) == (
+        1,
+        "warning: `~/nowhere` in NBXRT_BACKEND_PATH: there is no such file or folder\n",
+    )
+    assert "host        Host memory" in ended.out

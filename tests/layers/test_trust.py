@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,6 +108,42 @@ def test_a_link_is_as_trusted_as_all_that_it_leads_through(file: Path, tmp_path:
 
     assert trust.why_not(str(file)) == ""
     assert trust.why_not(str(tmp_path / "link.yaml")) == f"`{tmp_path / 'open'}` can be written by everybody"
+
+
+def test_a_path_is_followed_as_the_system_follows_it(file: Path, tmp_path: Path) -> None:
+    """What stands before `..` may be a link, and then leads elsewhere than the text of the path says."""
+    (tmp_path / "open" / "below").mkdir(parents=True)
+    (tmp_path / "open" / "mine.yaml").write_bytes(file.read_bytes())
+    (tmp_path / "open").chmod(0o777)
+    (file.parent / "link").symlink_to(tmp_path / "open" / "below")
+
+    assert os.path.normpath(file.parent / "link" / ".." / "mine.yaml") == str(file)
+    assert trust.why_not(f"{file.parent}/link/../mine.yaml") == f"`{tmp_path / 'open'}` can be written by everybody"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+def test_a_link_that_somebody_else_may_turn_is_not_followed(file: Path, tmp_path: Path) -> None:
+    """In a sticky folder a link can be replaced by the one whose it is."""
+    (tmp_path / "sticky").mkdir()
+    (tmp_path / "sticky").chmod(0o1777)
+    link = tmp_path / "sticky" / "link.yaml"
+    link.symlink_to(file)
+    own = trust.why_not(str(link))
+    os.lchown(link, 60_002, 60_002)
+
+    assert own == ""
+    assert trust.why_not(str(link)) == f"`{link}` belongs to the user 60002"
+
+
+def test_libraries_are_not_loaded_for_a_file_that_is_not_followed(file: Path, tmp_path: Path) -> None:
+    file.chmod(0o666)
+
+    command = [sys.executable, "-m", "nbxrt", "libraries"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(nbxrt.__file__).parents[1])}
+    ended = subprocess.run([*command, file], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "somebody else may change it" in ended.stderr
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def _missing_paths(known: Descriptions, machine: Machine, _found: Mapping[str, A
     exact = [f"NBXRT_{name}_{role}".upper() for name, each in known.items() for role in each["libraries"]]
     for variable in (descriptions.PATH_VARIABLE, *exact):
         for path in machine.variable(variable).split(os.pathsep):
-            if os.path.dirname(path.strip()) and not os.path.lexists(path.strip()):
+            is_path = variable == descriptions.PATH_VARIABLE or os.path.dirname(path.strip())  # or a library's name
+            if path.strip() and is_path and not os.path.lexists(path.strip()):
                 yield f"{variable} names {path.strip()}, which is not there"
 
 
