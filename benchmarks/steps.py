@@ -153,7 +153,7 @@ class Hand:
             self.alloc = self._typed(library["clSVMAlloc"], (pointer, ctypes.c_uint64, size, uint), pointer)
             self.release = self._typed(library["clSVMFree"], (pointer, pointer), None)
         self.state, self.stream = state, stream
-        self.queues = runtime._binder.policy("queues").of(state)  # noqa: SLF001
+        self.queues = runtime._binder.policy("queues").by_state[state]  # noqa: SLF001
         self.queue = state.default_stream.queue
         self.event, self.value, self.code = ctypes.c_size_t(), ctypes.c_uint8(), ctypes.c_int()
         self.at_event, self.at_value, self.at_code = map(ctypes.addressof, (self.event, self.value, self.code))
@@ -198,7 +198,7 @@ class Hand:
             if self.release(self.state.context, address):
                 raise RuntimeError
             return
-        address = self.alloc(self.state.context, 1, nbytes, 0)
+        address = self.alloc(self.state.context, 1, nbytes + 255, 0)  # with room for a multiple of 256, as ours
         for queue in self.queues:
             if self.finish(queue):
                 raise RuntimeError

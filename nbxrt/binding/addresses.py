@@ -6,13 +6,14 @@ from nbxrt import errors, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 #: Where addresses begin that stand for objects without one: no process has memory there, so no copy by the host
 #: can be taken for one. Each is followed by a gap, so that one past the end of an allocation is in none.
 FIRST_MINTED = 0x4E42_0000_0000_0000
 GAP = 4096
+#: As many addresses are put into the order one by one; with more it is made anew, and no more than these wait for it.
+FEW, MOST_UNSORTED = 32, 4096
 
 
 class Block:
@@ -20,7 +21,7 @@ class Block:
 
     __slots__ = ("address", "memory", "nbytes", "offset", "state", "target")
 
-    def __init__(self, address: int, nbytes: int, target: int, state: "Any", memory: str, offset: int = 0) -> None:
+    def __init__(self, address: int, nbytes: int, target: int, state: "Any", memory: str, offset: int) -> None:
         self.address = address
         self.nbytes = nbytes
         self.target = target
@@ -35,20 +36,30 @@ class Block:
 
 
 class Addresses:
-    """The table of one backend. Its lock guards the order of addresses, which is looked up for interior ones."""
+    """The table of one backend.
+
+    An entry is what a Block is made of behind its address: making a Block of each would cost as much as some drivers
+    take to allocate. Steps write and take entries themselves (sequence.py). Which address comes before another is only
+    asked for those inside an allocation, so the order is made then: `_starts` may lack what `new` has, and have what
+    was taken out. Its lock guards the order; entries come and go by single operations of a dictionary and a list, of
+    which threads do not see halves.
+    """
 
     def __init__(self) -> None:
         self._lock = locks.Lock()
-        self._blocks: dict[int, Block] = {}
+        #: Size, object, state, kind and offset of the memory that begins at an address.
+        self.entries: dict[int, tuple[int, int, Any, str, int]] = {}
+        #: Addresses that came since the order was made; whoever adds one beyond MOST_UNSORTED calls `sort`.
+        self.new: list[int] = []
         self._starts: list[int] = []
         self._next = FIRST_MINTED
 
     def add(self, address: int, nbytes: int, target: int, state: "Any", memory: str, offset: int = 0) -> None:
         """Put memory into the table; what was at the same address before was freed behind our back."""
-        with self._lock:
-            if address not in self._blocks:
-                insort(self._starts, address)
-            self._blocks[address] = Block(address, nbytes, target, state, memory, offset)
+        self.entries[address] = (nbytes, target, state, memory, offset)
+        self.new.append(address)
+        if len(self.new) > MOST_UNSORTED:
+            self.sort()
 
     def mint(self, nbytes: int, target: int, state: "Any", memory: str) -> int:
         """A new address for an object that has none, a multiple of 4096."""
@@ -58,19 +69,21 @@ class Addresses:
         self.add(address, nbytes, target, state, memory)
         return address
 
-    def remove(self, address: int, operation: str, _given: "Mapping[str, Any]") -> Block:
-        """Take out the memory that begins at an address.
+    def remove(self, address: int, operation: str) -> "tuple[int, int, Any, str, int]":
+        """Take out the memory that begins at an address: its size, object, state, kind and offset.
 
         Raises: ArgumentValueError for an address at which none begins.
         """
-        with self._lock:
-            block = self._blocks.pop(address, None)
-            if block is not None:
-                del self._starts[bisect_right(self._starts, address) - 1]
-                return block
+        try:
+            return self.entries.pop(address)
+        except KeyError:
+            raise self.unknown(address, operation) from None
+
+    def unknown(self, address: int, operation: str) -> errors.ArgumentValueError:
+        """The error for an address at which no memory begins."""
         inside = self.look(address)
         where = f"lies inside the allocation at {inside.address:#x}" if inside else "is no memory of this backend"
-        raise errors.ArgumentValueError(
+        return errors.ArgumentValueError(
             f"`{operation}`: the address {address:#x} {where}, or was released already", operation=operation
         )
 
@@ -79,7 +92,7 @@ class Addresses:
 
         Raises: ArgumentValueError.
         """
-        block = self._blocks.get(address) or self.look(address)
+        block = self.look(address)
         if block is None:
             raise errors.ArgumentValueError(
                 f"`{operation}`: the address {address:#x} lies in no memory of this backend", operation=operation
@@ -88,24 +101,50 @@ class Addresses:
 
     def look(self, address: int) -> "Block | None":
         """The memory that an address lies in, or None."""
+        entry = self.entries.get(address)
+        if entry is not None:
+            return Block(address, *entry)
         with self._lock:
-            at = bisect_right(self._starts, address) - 1
-            block = self._blocks[self._starts[at]] if at >= 0 else None
-        return block if block is not None and address < block.address + max(block.nbytes, 1) else None
+            start = self._before(address)
+            entry = self.entries.get(start)
+        return Block(start, *entry) if entry is not None and address < start + max(entry[0], 1) else None
+
+    def _before(self, address: int) -> int:
+        """Where the memory begins that comes last before an address; -1 where there is none."""
+        starts, entries = self._starts, self.entries
+        if len(self.new) > FEW or len(starts) > 2 * len(entries) + MOST_UNSORTED:
+            self._sort()
+        while self.new:
+            insort(starts, self.new.pop())
+        at = bisect_right(starts, address) - 1
+        while at >= 0 and starts[at] not in entries:
+            del starts[at]
+            at -= 1
+        return starts[at] if at >= 0 else -1
+
+    def sort(self) -> None:
+        """Make the order anew."""
+        with self._lock:
+            self._sort()
+
+    def _sort(self) -> None:
+        """The same, with the lock. What is added meanwhile is in the entries already, or comes to `new` afterwards."""
+        while self.new:
+            self.new.pop()
+        self._starts[:] = sorted(self.entries.copy())
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        return len(self.entries)
 
     def allocated(self, state: "Any") -> int:
         """The bytes in the table that were made on a device."""
-        with self._lock:
-            return sum(block.nbytes for block in self._blocks.values() if block.state is state)
+        return sum(entry[0] for entry in self.entries.copy().values() if entry[2] is state)
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the memory is the parent's."""
         self._lock = locks.Lock()
-        self._blocks.clear()
-        self._starts.clear()
+        for kept in (self.entries, self._starts, self.new):
+            kept.clear()
 
 
 class Boxes:

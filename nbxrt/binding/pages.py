@@ -33,11 +33,11 @@ class WrappedPages:
         if address not in self._registered:
             raise self._failure("host_unregister", "not_registered", address=address)
         self._registered.discard(address)
-        block = self._table.remove(address, "host_unregister", {})
+        _nbytes, target, state, _memory, _offset = self._table.remove(address, "host_unregister")
         try:  # nothing of the device may touch the pages once they are the caller's alone
-            self._binder.policy("queues").drain_all(block.state)
+            self._binder.policy("queues").drain_all(state)
         finally:
-            self._unwrap(block.state, block.target)
+            self._unwrap(state, target)
 
     def _failure(self, operation: str, kind: str, **given: "Any") -> "errors.DeviceError":
         library = self._binder.library("runtime")

@@ -55,6 +55,8 @@ class Queues:
         self._complete: int = values.get("complete", 0)
         self._busy = frozenset(values.get("busy", ()))
         self._defaults: dict[State, Stream] = {}
+        #: The queues of each device, that of its default stream among them where it was used.
+        self.by_state: dict[State, tuple[int, ...]] = {}
         #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
         self.guard = locks.RLock()
         self._create, self._destroy = (binder.part("queues", part) for part in ("create", "destroy"))
@@ -70,10 +72,15 @@ class Queues:
     # operations
 
     def stream_create(self) -> int:
-        state = self._binder.state()
+        record = self._new(self._binder.state())
+        self.records[record.queue] = record
+        return record.queue
+
+    def _new(self, state: "State") -> Stream:
         queue: int = self._create(state)
-        self.records[queue] = Stream(self, queue, state)
-        return queue
+        with self.guard:
+            self.by_state[state] = (*self.by_state.get(state, ()), queue)
+        return Stream(self, queue, state)
 
     def stream_create_flags(self, _non_blocking: bool) -> int:
         return self.stream_create()
@@ -108,8 +115,8 @@ class Queues:
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the streams are the parent's."""
         self.guard = locks.RLock()
-        self.records.clear()
-        self._defaults.clear()
+        for kept in (self.records, self._defaults, self.by_state):
+            kept.clear()
 
     def find(self, stream: int) -> Stream:
         """The record of a stream; 0 is the current device's default one. Raises: ArgumentValueError."""
@@ -131,7 +138,7 @@ class Queues:
 
     def default(self, state: "State") -> Stream:
         """A new default stream of a device."""
-        record = self._defaults[state] = Stream(self, self._create(state), state)
+        record = self._defaults[state] = self._new(state)
         return record
 
     def end(self, record: Stream) -> None:
@@ -142,13 +149,11 @@ class Queues:
             with self.guard:
                 if self._defaults.get(record.state) is record:
                     del self._defaults[record.state]
+                left = tuple(queue for queue in self.by_state.get(record.state, ()) if queue != record.queue)
+                self.by_state[record.state] = left
                 self._destroy(record.state, record.queue)
             if record.counter is not None:
                 record.counter.give_up()
-
-    def of(self, state: "State") -> "list[int]":
-        """The queues of a device, that of its default stream among them where it was used."""
-        return [record.queue for record in self._records_of(state)]
 
     def retire(self, record: Stream) -> None:
         """Keep less work of a stream: the oldest is waited for where the file says how, and its handle given up."""

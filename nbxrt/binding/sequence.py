@@ -6,6 +6,7 @@ internal ones begin with one, so that neither meets a word of the contract.
 """
 
 from nbxrt import errors
+from nbxrt.binding.addresses import MOST_UNSORTED
 from nbxrt.binding.forms import ARGUMENTS, finished, returned
 from nbxrt.binding.generating import prologue, slot
 from nbxrt.binding.parameters import signature
@@ -329,26 +330,33 @@ def _track(
 ) -> "list[str]":
     state, where, size = script.current(), script.value(address), script.value(nbytes)
     given = script.value(target) if target else where
-    if new is None:
-        return [f"{_table(script, 'add')}({where}, {size}, {given}, {state}, {memory!r})"]
-    if not aligned:
+    if new is not None and not aligned:
         return [f"{script.bind(new)} = {_table(script, 'mint')}({size}, {given}, {state}, {memory!r})"]
-    fresh = script.bind(new)
+    lines = []
+    if new is not None:
+        fresh = script.bind(new)
+        is_bits = aligned & (aligned - 1) == 0
+        rounded = f"({where} + {aligned - 1}) & -{aligned}" if is_bits else f"-(-{where} // {aligned}) * {aligned}"
+        lines, where = [f"{fresh} = {rounded}"], fresh
+    entries, unsorted = _table(script, "entries"), _table(script, "new")
     return [
-        f"{fresh} = -(-{where} // {aligned}) * {aligned}",
-        f"{_table(script, 'add')}({fresh}, {size}, {given}, {state}, {memory!r})",
+        *lines,
+        f"{entries}[{where}] = ({size}, {given}, {state}, {memory!r}, 0)",  # as `add` does, without its frame
+        f"{unsorted}.append({where})",
+        f"if len({unsorted}) > {MOST_UNSORTED}: {_table(script, 'sort')}()",
     ]
 
 
 def _untrack(script: Script, address: str, owner: "str | None", target: "str | None") -> "list[str]":
-    given = ", ".join(f"{name!r}: {name}" for name, *_rest in script.source.entry["takes"])
-    lines = [f"_block = {_table(script, 'remove')}({script.value(address)}, {script.source.operation!r}, {{{given}}})"]
+    where = script.value(address)
     if owner:
         script.owners[owner] = f"{owner}_"
-        lines.append(f"{owner}_ = _block.state")
-    if target:
-        lines.append(f"{script.bind(target)} = _block.target")
-    return lines
+    state, thing = f"{owner}_" if owner else "_owner", script.bind(target) if target else "_target"
+    script.source.globals["_Untracked"] = KeyError
+    return [  # as `remove` does, without its frame
+        f"try: _nbytes, {thing}, {state}, _memory, _offset = {_table(script, 'entries')}.pop({where})",
+        f"except _Untracked: raise {_table(script, 'unknown')}({where}, {script.source.operation!r}) from None",
+    ]
 
 
 def _locate(script: Script, address: str, target: str, offset: str) -> "list[str]":
@@ -380,10 +388,10 @@ def _pend(script: Script, work: str) -> "list[str]":
 
 def _each(script: Script, members: str, owner: str, member: str, steps: "tuple[Step, ...]") -> "list[str]":
     queues = script.source.binder.policy("queues")
-    listed = script.share(members, queues.of)
+    listed = script.share(members, queues.by_state)
     variable = script.bind(member)
     kept = script.share("queues", queues)
-    loop = [f"for {variable} in {listed}({script.owner(owner)}):", *_deeper(script.inner(steps))]
+    loop = [f"for {variable} in {listed}.get({script.owner(owner)}, ()):", *_deeper(script.inner(steps))]
     return [f"with {kept}.guard:", *_deeper(loop)]  # no member ends meanwhile
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import yaml
 from hypothesis import strategies
 
 import nbxrt
-from nbxrt.binding.addresses import FIRST_MINTED, Addresses
+from nbxrt.binding.addresses import FIRST_MINTED, MOST_UNSORTED, Addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -290,7 +291,7 @@ def test_every_address_of_the_table_lies_in_the_memory_that_it_was_minted_for(si
     memory = {table.mint(nbytes, number, None, "device"): (number, nbytes) for number, nbytes in enumerate(sizes)}
     gone = data.draw(strategies.sets(strategies.sampled_from(sorted(memory))))
     for address in gone:
-        table.remove(address, "free", {})
+        table.remove(address, "free")
 
     for address, (number, nbytes) in memory.items():
         for at in (address, address + nbytes - 1):
@@ -300,6 +301,30 @@ def test_every_address_of_the_table_lies_in_the_memory_that_it_was_minted_for(si
         assert table.look(address + nbytes) is None
         assert address >= FIRST_MINTED
     assert len(table) == len(memory) - len(gone)
+
+
+def test_the_table_answers_right_while_other_threads_change_it_and_does_not_grow_with_their_turns() -> None:
+    table, wrong = Addresses(), []
+    kept = [table.mint(1000, number, None, "device") for number in range(200)]
+
+    def change(number: int) -> None:
+        for turn in range(3000):
+            address = (number + 1) << 40 | turn << 12
+            table.add(address, 100, turn, None, "device")
+            if turn % 50 == 0 and (table.look(address + 99) is None or table.look(kept[turn % 200] + 999) is None):
+                wrong.append((number, turn))
+            table.remove(address, "free")
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+    assert len(table) == 200
+    assert [table.find(address + 500, "memset").target for address in kept] == list(range(200))
+    assert len(table.new) <= MOST_UNSORTED
 
 
 def test_a_part_that_fails_is_an_error_of_the_operation_that_was_called(shelf: Callable[..., Shelf]) -> None:
