@@ -377,11 +377,7 @@ buffer.close()
 stream.close()
 print(nbxrt.process_memory_report(0), nbxrt.process_memory_report(1))
 """
-    import subprocess
-
-    done = subprocess.run([sys.executable, "-c", program, _backend()], capture_output=True, text=True, check=False)
-    expect(done.returncode, 0, done.stderr[-400:])
-    return f"devices 0 and 1: {done.stdout.strip()}"
+    return f"devices 0 and 1: {_said_by(program)}"
 
 
 @check
@@ -395,6 +391,71 @@ def copies_between_devices_arrive() -> str:
     other.copy_from(one)
     expect(other.tobytes(), b"\1\2\3\4" * (1 << 24))
     return f"{first.copy_path(second)}"
+
+
+@check
+def peer_access_brings_a_copy_to_the_speed_of_the_link() -> str:
+    """Before access is enabled, by the operation itself, which enables nothing; then as objects copy, after it."""
+    if len(nbxrt.devices()) < 2:
+        raise MissingError("a second device")
+    program = """
+import sys, time, nbxrt
+runtime = nbxrt.open(sys.argv[1])
+first, second = nbxrt.devices()[:2]
+one, other = nbxrt.Buffer(1 << 30, first), nbxrt.Buffer(1 << 30, second)
+stream = nbxrt.Stream(first)
+def rate(copy):
+    best = 0.0
+    for _round in range(5):
+        stream.sync()
+        start = time.perf_counter()
+        copy()
+        stream.sync()
+        best = max(best, 1.073741824 / (time.perf_counter() - start))
+    return round(best, 1)
+def bare(): first.on(runtime.memcpy_peer_async, other.ptr, 1, one.ptr, 0, 1 << 30, stream.handle)
+def ours(): other.copy_from(one, stream=stream)
+before, enabled = rate(bare), rate(ours)
+print(f"{before} GB/s before, {enabled} after by objects, {rate(bare)} by the operation; {first.copy_path(second)}")
+"""
+    return _said_by(program)
+
+
+@check
+def a_block_with_the_second_device_makes_no_context_on_the_first() -> str:
+    if len(nbxrt.devices()) < 2:
+        raise MissingError("a second device")
+    program = """
+import sys, threading, nbxrt
+nbxrt.open(sys.argv[1])
+def work():
+    with nbxrt.Device(1):
+        nbxrt.empty(8)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+with nbxrt.Device(1):
+    nbxrt.empty(8)
+print(nbxrt.process_memory_report(0), nbxrt.process_memory_report(1))
+"""
+    return f"devices 0 and 1: {_said_by(program)}"
+
+
+@check
+def memory_of_the_second_device_is_opened_by_another_process() -> str:
+    if len(nbxrt.devices()) < 2:
+        raise MissingError("a second device")
+    return _opened_elsewhere(nbxrt.Device(1))
+
+
+def _said_by(program: str, *arguments: str) -> str:
+    """What a process of its own prints, which is given the backend's name and then the arguments."""
+    import subprocess
+
+    command = [sys.executable, "-c", program, _backend(), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    expect(done.returncode, 0, done.stderr[-400:])
+    return done.stdout.strip()
 
 
 @check
@@ -427,23 +488,25 @@ _MAKERS: list[Callable[[int], Any]] = [
 
 @check
 def another_process_opens_our_memory() -> str:
+    return _opened_elsewhere(nbxrt.Device(0))
+
+
+def _opened_elsewhere(device: nbxrt.Device) -> str:
     import base64
     import pickle
-    import subprocess
 
-    buffer = nbxrt.Buffer(1 << 20, shareable=True)
+    buffer = nbxrt.Buffer(1 << 20, device, shareable=True)
     buffer.fill(4)
-    nbxrt.Device(0).sync()
-    handle = base64.b64encode(pickle.dumps(buffer[256:512].ipc_handle())).decode()
-    program = (
-        "import base64, pickle, sys, nbxrt; nbxrt.open(sys.argv[2]);"
-        "b = nbxrt.Buffer.from_ipc_handle(pickle.loads(base64.b64decode(sys.argv[1])));"
-        "print(b.tobytes() == bytes([4]) * 256); b.fill(8); nbxrt.Device(0).sync()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, handle, _backend()], capture_output=True, text=True, check=False
-    )
-    expect(done.stdout.strip(), "True", done.stderr[-400:])
+    device.sync()
+    program = """
+import base64, pickle, sys, nbxrt
+nbxrt.open(sys.argv[1])
+buffer = nbxrt.Buffer.from_ipc_handle(pickle.loads(base64.b64decode(sys.argv[2])))
+print(buffer.tobytes() == bytes([4]) * 256)
+buffer.fill(8)
+buffer.device.sync()
+"""
+    expect(_said_by(program, base64.b64encode(pickle.dumps(buffer[256:512].ipc_handle())).decode()), "True")
     expect(buffer[255:513].tobytes(), b"\4" + b"\x08" * 256 + b"\4")
     return "a part of a buffer, read and written"
 

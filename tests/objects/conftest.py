@@ -75,8 +75,16 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Simulation
     return fresh
 
 
-#: Another backend than these, whose drivers are real: test_drivers.py names it to the run that it starts.
+#: A backend whose drivers are real, such as a card's: the tests that are for any backend are run on it, and no others.
+#: test_drivers.py names it to the runs that it starts.
 ELSEWHERE = os.environ.get("NBXRT_TEST_OBJECTS_ON", "")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if ELSEWHERE:
+        for_any = [item for item in items if {"runtime", "backend"} & set(getattr(item, "fixturenames", ()))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in for_any])
+        items[:] = for_any
 
 
 @pytest.fixture(params=[ELSEWHERE] if ELSEWHERE else needs_simulation("host", "cuda", "hip"))
@@ -84,7 +92,8 @@ def runtime(
     request: pytest.FixtureRequest, kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]
 ) -> Runtime:
     """Host memory and each simulated vendor, in force."""
-    return in_force(kept(request.param).runtime if request.param in VERSIONS else nbxrt.open(request.param))  # type: ignore[attr-defined]
+    real = ELSEWHERE or request.param == "host"
+    return in_force(nbxrt.open(request.param) if real else kept(request.param).runtime)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(params=needs_simulation("cuda", "hip"))
