@@ -267,6 +267,18 @@ def wrong_type(function: str, wanted: str, given: "Any", hint: str = "") -> Argu
     )
 
 
+def integer(function: str, wanted: str, given: "Any", hint: str = "") -> int:
+    """An int of anything with `__index__`, bool excepted. Raises: ArgumentTypeError."""
+    if given.__class__ is int:
+        return given  # type: ignore[no-any-return,unused-ignore]
+    try:
+        if not isinstance(given, bool):
+            return int(given.__index__())
+    except (AttributeError, TypeError):
+        pass
+    raise wrong_type(function, wanted, given, hint)
+
+
 def file_path(function: str, path: "Any") -> str:
     """The path of a file as text. Raises: ArgumentTypeError; ArgumentValueError for a path that no system takes."""
     import os

@@ -5,6 +5,7 @@ from _weakref import ref  # `weakref` is slow to import
 
 from nbxrt import errors
 from nbxrt.locks import RLock
+from nbxrt.memory import addresses, checking
 from nbxrt.memory.classwide import classwide
 from nbxrt.memory.entries import Direct, Entry, this_thread
 from nbxrt.memory.hotpath import make_paths
@@ -16,13 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.memory.addresses import Owner
     from nbxrt.memory.layers import Layer
     from nbxrt.runtime import Runtime
 
 #: The variable that names the policy.
 VARIABLE = "NBXRT_ALLOCATOR"
-#: The largest request that is passed on: more than any machine has, and far from where sums would wrap.
-LARGEST = 1 << 60
 
 _making = RLock()
 _NOTHING: "dict[Any, Any]" = {}
@@ -34,23 +34,6 @@ def account_of(runtime: "Runtime") -> "DeviceAllocator":
         if runtime.account is None:
             runtime.account = DeviceAllocator(runtime)
         return runtime.account
-
-
-class Owner:
-    """A block that holds an address: where it begins, its size, its device (-1 for pinned memory) and its stream."""
-
-    __slots__ = ("address", "device", "kind", "nbytes", "stream")
-
-    def __init__(self, kind: str, address: int, nbytes: int, device: int, stream: "Any") -> None:
-        self.kind = kind
-        self.address = address
-        self.nbytes = nbytes
-        self.device = device
-        self.stream = stream
-
-    def __repr__(self) -> str:
-        where = f" of device {self.device}, stream {self.stream}" if self.kind == "device" else ""
-        return f"<nbxrt {self.kind} memory at {self.address:#x}, {self.nbytes} bytes{where}>"
 
 
 class _Floor:
@@ -134,7 +117,7 @@ class DeviceAllocator:
 
         Raises: ArgumentTypeError, SizeError; CapabilityError; OutOfMemoryError; DeviceError.
         """
-        size = _size(nbytes)
+        size = checking.size("malloc_host", nbytes)
         return self._pinned_pool().malloc(size) if size else 0
 
     @classwide
@@ -142,8 +125,9 @@ class DeviceAllocator:
         """Give memory of `malloc_host` back; address 0 does nothing.
 
         It is used again once the default stream, and what `record_use` named, have done the work that they have now.
-        Raises: PointerError; DeviceError.
+        Raises: ArgumentTypeError; PointerError; DeviceError.
         """
+        ptr = checking.address("free_host", ptr)
         if not ptr:
             return
         try:
@@ -158,9 +142,9 @@ class DeviceAllocator:
     def record_use(self, ptr: int, stream: int) -> None:
         """Say that work of another stream than that of `malloc` uses the memory: it is not used again before that.
 
-        Raises: PointerError.
+        Raises: ArgumentTypeError, ArgumentValueError; PointerError.
         """
-        key = self._stream(stream)
+        ptr, key = checking.address("record_use", ptr), self._stream("record_use", stream)
         self._named.add(key)
         entry = self.live.pop(ptr, None)
         if entry is not None:
@@ -174,24 +158,20 @@ class DeviceAllocator:
 
     @classwide
     def holds(self, ptr: int) -> bool:
-        """Whether an address is that of memory which `malloc` or `malloc_host` gave and nobody freed."""
-        _demand_address(ptr, "holds")
+        """Whether an address is that of memory which `malloc` or `malloc_host` gave and nobody freed.
+
+        Raises: ArgumentTypeError.
+        """
+        ptr = checking.address("holds", ptr)
         return ptr in self.live or (self._pinned is not None and ptr in self._pinned.live)
 
     @classwide
     def owner(self, ptr: int) -> "Owner | None":
-        """The block that an address lies in, also in its middle; None when none is held there."""
-        _demand_address(ptr, "owner")
-        entry = self.live.get(ptr)
-        if entry is not None:
-            return Owner("device", ptr, entry.nbytes, entry.tally.device, entry.stream)
-        for address, entry in self.live.copy().items():
-            if address <= ptr < address + entry.nbytes:
-                return Owner("device", address, entry.nbytes, entry.tally.device, entry.stream)
-        for address, block in self._pinned.live.copy().items() if self._pinned is not None else ():
-            if address <= ptr < address + block.nbytes:
-                return Owner("pinned", address, block.nbytes, -1, 0)
-        return None
+        """The block that an address lies in, also in its middle; None when none is held there.
+
+        Raises: ArgumentTypeError.
+        """
+        return addresses.owner_of(self, checking.address("owner", ptr))
 
     @classwide
     def memory_allocated(self, device: "int | None" = None) -> int:
@@ -244,7 +224,7 @@ class DeviceAllocator:
         Of all devices, and of page-locked memory, when no device is given. The answer is how many bytes it was.
         Raises: ArgumentTypeError, SizeError, DeviceIndexError; DeviceError, and what was not given back is kept.
         """
-        keep = _size(keep, "keep")
+        keep = checking.size("trim", keep, "keep")
         if device is not None:
             return self.policy(device).trim(keep)
         given_back = sum(policy.trim(keep) for policy in list(self._policies.values()))
@@ -261,7 +241,7 @@ class DeviceAllocator:
         if nbytes is None:
             policy.tally.limit = None
             return
-        limit = _size(nbytes)
+        limit = checking.size("limit", nbytes)
         if policy.tally.reserved > limit:
             policy.trim(limit)
         held = max(policy.tally.allocated, policy.tally.reserved)
@@ -280,8 +260,9 @@ class DeviceAllocator:
         """Call a function with device and bytes when memory runs out, so that it frees some; the answer unregisters it.
 
         It is called before the one retry, by the thread that asks, without any lock of the account.
+        Raises: ArgumentTypeError.
         """
-        _demand_function(function, "register_reclaim_hook")
+        checking.function("register_reclaim_hook", "a function of device and bytes", function)
         with self._lock:
             self._hooks.append(function)
 
@@ -375,10 +356,15 @@ class DeviceAllocator:
 
     @classwide
     def add_layer(self, kind: "type[Layer] | Callable[..., Any]", *arguments: "Any", **named: "Any") -> "Any":
-        """Put a layer over all others; the layer, made with what is below it and these arguments."""
-        _demand_function(kind, "add_layer")
+        """Put a layer over all others; the layer, made with what is below it and these arguments.
+
+        Raises: ArgumentTypeError for what makes none; what making it raises. Nothing is changed then.
+        """
+        checking.function("add_layer", "a subclass of `Layer`, or a function that makes a layer", kind)
         with self._lock:
             layer: Any = kind(self._layers[-1] if self._layers else self._floor, *arguments, **named)
+            if not callable(getattr(layer, "malloc", None)) or not callable(getattr(layer, "free", None)):
+                raise errors.wrong_type("`add_layer`", "what makes an object with `malloc` and `free`", layer)
             self._layers.append(layer)
             self._bind()
             return layer
@@ -400,7 +386,7 @@ class DeviceAllocator:
 
         It is called with the device's lock held, so it must not allocate.
         """
-        _demand_function(function, "watch")
+        checking.function("watch", "a function of device, address and bytes", function)
         with self._lock:
             self._watchers.append(function)
             for policy in self._policies.values():
@@ -415,7 +401,7 @@ class DeviceAllocator:
         """What is reserved and held, and what `History` remembers, in the form that PyTorch's memory viewer reads.
 
         With a path it is written there too, as a pickle. Blocks have call sites where `Tracking` or `History` is in.
-        Raises: OSError.
+        Raises: ArgumentTypeError, ArgumentValueError; OSError.
         """
         from nbxrt.memory.snapshot import snapshot_of
 
@@ -440,8 +426,9 @@ class DeviceAllocator:
         """Name a stream no more, which its owner is about to destroy: its work is waited for if memory is on it.
 
         `stream_destroy` of the runtime, and so `Stream.close`, does this; call it for streams that others destroy.
-        Raises: DeviceError.
+        Raises: ArgumentTypeError, ArgumentValueError; DeviceError.
         """
+        stream = checking.handle("forget_stream", stream)
         policies = list(self._policies.values())
         if not stream or not (stream in self._named or any(policy.knows(stream) for policy in policies)):
             return
@@ -470,8 +457,7 @@ class DeviceAllocator:
 
     def entry(self, nbytes: "Any", device: "Any", stream: "Any") -> "Any":
         """What stands for a request; None for no bytes. Raises: ArgumentError, DeviceError."""
-        size = _size(nbytes)
-        key = self._stream(stream)
+        size, key = checking.size("malloc", nbytes), self._stream("malloc", stream)
         if self._lost is not None:
             raise errors.again(self._lost)
         try:
@@ -505,9 +491,13 @@ class DeviceAllocator:
         policy.tally = entry.tally
         return Direct(policy, entry.nbytes, entry.stream)
 
-    def ordered_after(self, entry: "Any", stream: "Any") -> "Any":
-        """The entry of a block that is freed after the work of another stream too."""
-        key = self._stream(stream)
+    def ordered_after(self, ptr: int, entry: "Any", stream: "Any") -> "Any":
+        """The entry of a block that is freed after the work of another stream too. Raises: ArgumentError; it stays."""
+        try:
+            key = self._stream("free", stream)
+        except errors.ArgumentError:
+            self.live[ptr] = entry
+            raise
         return entry if key == entry.stream else entry.use(key)
 
     def rescue(self, entry: "Any", error: errors.OutOfMemoryError) -> int:
@@ -546,30 +536,16 @@ class DeviceAllocator:
         return first
 
     def refuse(self, ptr: "Any", what: str) -> None:
-        """Refuse an address that is not held; 0 is nothing, and after a lost context nothing is refused.
+        """Refuse an address that is not held; after a lost context nothing is refused but what is no address.
 
         Raises: ArgumentTypeError, InteriorPointerError, DoubleFreeError, PointerError.
         """
-        _demand_address(ptr, what)
-        if not ptr or self._lost is not None:
-            return
-        owner = self.owner(ptr)
-        if owner is not None and owner.address == ptr:
-            said = f"`{what}`: {ptr:#x} is {owner.kind} memory"
-            raise errors.PointerError(
-                said, hint="device memory goes to `free`, pinned memory to `free_host`", value=ptr
-            )
-        if owner is not None:
-            raise errors.InteriorPointerError(
-                f"`{what}`: {ptr:#x} lies inside the block of {owner.nbytes} bytes at {owner.address:#x}",
-                hint="pass the address that `malloc` gave",
-                value=ptr,
-                address=owner.address,
-                nbytes=owner.nbytes,
-            )
-        if any(policy.was_freed(ptr) for policy in list(self._policies.values())):
-            raise errors.DoubleFreeError(f"`{what}`: the memory at {ptr:#x} was freed already", value=ptr)
-        raise errors.PointerError(f"`{what}`: {ptr:#x} is no address of this account's memory", value=ptr)
+        if self._lost is None or ptr.__class__ is not int:
+            addresses.refuse(self, ptr, what)
+
+    def pinned_blocks(self) -> "dict[int, Any]":
+        """The blocks of page-locked memory that are held, by address."""
+        return {} if self._pinned is None else self._pinned.live.copy()
 
     def _pinned_pool(self) -> PinnedPool:
         if self._pinned is None:
@@ -577,42 +553,22 @@ class DeviceAllocator:
                 self._pinned = self._pinned or PinnedPool(self.runtime)
         return self._pinned
 
-    def _stream(self, stream: "Any") -> "Any":
+    def _stream(self, function: str, stream: "Any") -> "Any":
         """A stream as the pools know it: its handle, or (handle, thread) where the handle means each thread's own."""
-        if stream.__class__ is not int or stream < 0:
-            raise errors.ArgumentTypeError(f"`stream` is a handle, not {stream!r}", parameter="stream", value=stream)
-        if stream == self._default_stream:
+        handle = checking.handle(function, stream)
+        if handle == self._default_stream:
             return 0
-        if stream == self._thread_stream:
-            return stream, this_thread()
-        return stream
+        if handle == self._thread_stream:
+            return handle, this_thread()
+        return handle
 
     def _ordinal(self, device: "Any") -> int:
         if device is None:
             return 0 if self._count == 1 else self.runtime.get_device()
-        if device.__class__ is not int:
-            raise errors.ArgumentTypeError(f"`device` is an ordinal, not {device!r}", parameter="device", value=device)
-        if not 0 <= device < self._count:
-            raise errors.DeviceIndexError(
-                f"`device` is an ordinal below {self._count}, not {device}",
-                parameter="device",
-                value=device,
-                count=self._count,
-            )
-        return int(device)
+        return checking.ordinal(device, self._count)
 
     def __repr__(self) -> str:
         return f"<nbxrt.DeviceAllocator of {self.runtime.name}>"
-
-
-def _demand_address(ptr: "Any", what: str) -> None:
-    if ptr.__class__ is not int:
-        raise errors.wrong_type(f"`{what}`", "an address", ptr)
-
-
-def _demand_function(function: "Any", what: str) -> None:
-    if not callable(function):
-        raise errors.wrong_type(f"`{what}`", "what can be called", function)
 
 
 def _forgetting(account: "Callable[[], DeviceAllocator | None]") -> "Callable[[Any], Any]":
@@ -632,17 +588,3 @@ def _forgetting(account: "Callable[[], DeviceAllocator | None]") -> "Callable[[A
         return stream_destroy
 
     return wrapper
-
-
-def _size(nbytes: "Any", parameter: str = "nbytes") -> int:
-    """A size in bytes as an int. Raises: ArgumentTypeError, SizeError."""
-    if isinstance(nbytes, bool) or not hasattr(type(nbytes), "__index__"):
-        raise errors.ArgumentTypeError(
-            f"`{parameter}` is a number of bytes, not {type(nbytes).__name__} {nbytes!r}",
-            parameter=parameter,
-            value=nbytes,
-        )
-    size = int(nbytes.__index__())
-    if not 0 <= size <= LARGEST:
-        raise errors.SizeError(f"`{parameter}` is from 0 to {LARGEST}, not {size}", parameter=parameter, value=size)
-    return size

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         def refuse(self, ptr: Any, what: str) -> None:
             """Raises: the error for an address that is not held."""
 
-        def ordered_after(self, entry: Any, stream: int) -> Any:
-            """The entry of a block that another stream than its own frees."""
+        def ordered_after(self, ptr: int, entry: Any, stream: int) -> Any:
+            """The entry of a block that another stream than its own frees. Raises: ArgumentError, and it stays held."""
 
         def failed(self, error: errors.DeviceError) -> bool:
             """Note an error of the vendor's library; whether it is to be raised."""
@@ -98,7 +98,7 @@ def make_free(account: "Account") -> "Callable[..., None]":
             refuse(ptr, "free")
             return
         if stream is not None and stream != entry.stream:
-            entry = account.ordered_after(entry, stream)
+            entry = account.ordered_after(ptr, entry, stream)
         entry.tally.allocated -= entry.nbytes
         try:
             entry.append(ptr)

@@ -13,6 +13,9 @@ import sys
 from collections import deque
 from time import perf_counter_ns
 
+from nbxrt import errors
+from nbxrt.memory import checking
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +75,7 @@ class Tracking(Layer):
 
     def __init__(self, below: "Any", depth: int = DEPTH) -> None:
         super().__init__(below)
-        self._depth = depth
+        self._depth = checking.amount("depth", depth)
         self._held: dict[int, tuple[int, Site]] = {}
 
     def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
@@ -113,7 +116,7 @@ class Logging(Layer):
 
     def __init__(self, below: "Any", write: "Callable[[str], object]") -> None:
         super().__init__(below)
-        self._write = write
+        self._write = checking.function("Logging", "a function that takes a line", write)
         write(self.HEADER + "\n")
 
     def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
@@ -143,10 +146,10 @@ class History(Layer):
 
     def __init__(self, below: "Any", most: int = 100_000, depth: int = DEPTH) -> None:
         super().__init__(below)
-        self._depth = depth
+        self._depth = checking.amount("depth", depth)
         self._live = below.account.live
         #: (action, address, bytes, stream, device, time in ns, call site) of each event.
-        self.events: deque[tuple[str, int, int, Any, int, int, Site]] = deque(maxlen=most)
+        self.events: deque[tuple[str, int, int, Any, int, int, Site]] = deque(maxlen=checking.amount("most", most))
         below.account.watch(self._reserved)
 
     def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
@@ -174,8 +177,14 @@ class History(Layer):
 
 
 def report_at_exit(tracking: Tracking) -> None:
-    """Write what is still held when the interpreter ends to standard error, by call site; nothing when nothing is."""
+    """Write what is still held when the interpreter ends to standard error, by call site; nothing when nothing is.
+
+    Raises: ArgumentTypeError.
+    """
     import atexit
+
+    if not isinstance(tracking, Tracking):
+        raise errors.wrong_type("`report_at_exit`", "a `Tracking` layer", tracking)
 
     def report() -> None:
         said = tracking.report()

@@ -1,13 +1,13 @@
 """Buffers: bytes of a device, of page-locked host memory or of managed memory."""
 
 from nbxrt import errors
-from nbxrt.errors import wrong_type
+from nbxrt.errors import integer, wrong_type
 from nbxrt.objects import copying
 from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import KINDS, Memory, allocated
-from nbxrt.objects.state import follow_runtimes, integer, refuse_copying
+from nbxrt.objects.state import follow_runtimes, refuse_copying
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False

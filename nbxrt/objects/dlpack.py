@@ -13,10 +13,9 @@ import sys
 
 from nbxrt import errors
 from nbxrt.binding.prebuilt import argument
-from nbxrt.errors import wrong_type
+from nbxrt.errors import integer, wrong_type
 from nbxrt.objects.handover import hand_over
 from nbxrt.objects.pythonapi import address_of_function, function, keep_for_ever
-from nbxrt.objects.state import integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

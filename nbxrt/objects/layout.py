@@ -1,7 +1,6 @@
 """Shapes and strides: plain arithmetic, no memory. Strides are in bytes."""
 
 from nbxrt import errors
-from nbxrt.objects.state import integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def shape_of(given: "Any") -> "Shape":
     checked = []
     size = 1
     for extent in extents:
-        number = integer("a shape", "integers", extent)
+        number = errors.integer("a shape", "integers", extent)
         if number < 0:
             raise errors.ArgumentValueError(f"an extent is not negative; this one is {number}", value=given)
         size *= number or 1
@@ -122,7 +121,7 @@ def _expanded(parts: "tuple[Any, ...]", ndim: int) -> "Iterator[Any]":
 
 def _position(part: "Any", extent: int) -> int:
     hint = "CuPy, PyTorch and JAX index by arrays, through DLPack"
-    position = integer("an index", "integers, slices, `...` and None", part, hint)
+    position = errors.integer("an index", "integers, slices, `...` and None", part, hint)
     if not -extent <= position < extent:
         raise IndexError(f"the index {position} is outside an extent of {extent}")
     return position % extent

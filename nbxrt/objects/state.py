@@ -94,18 +94,6 @@ def refuse_stranger(what: str, found: "Runtime", wanted: "Runtime") -> None:
         )
 
 
-def integer(function: str, wanted: str, given: "Any", hint: str = "") -> int:
-    """An int of anything with `__index__`, bool excepted. Raises: ArgumentTypeError."""
-    if given.__class__ is int:
-        return given  # type: ignore[no-any-return,unused-ignore]
-    try:
-        if not isinstance(given, bool):
-            return int(given.__index__())
-    except (AttributeError, TypeError):
-        pass
-    raise wrong_type(function, wanted, given, hint)
-
-
 def refuse_copying(value: "Any", hint: str) -> TypeError:
     """The error for an object that would be pickled, or copied as if it were plain data."""
     return wrong_type("`pickle`", "plain data", value, hint)

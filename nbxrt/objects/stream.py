@@ -2,12 +2,11 @@
 
 from nbxrt import errors
 from nbxrt.binding.prebuilt import argument
-from nbxrt.errors import wrong_type
+from nbxrt.errors import integer, wrong_type
 from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import Device, as_device, current_index
 from nbxrt.objects.state import (
     follow_runtimes,
-    integer,
     refuse_copying,
     refuse_stranger,
     runtime_in_force,

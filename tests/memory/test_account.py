@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import nbxrt
@@ -143,11 +144,82 @@ def test_devices_and_streams_that_are_none_are_refused(account: nbxrt.DeviceAllo
     for device in (2, -1):
         with pytest.raises(nbxrt.DeviceIndexError):
             account.malloc(1, device=device)
-    for arguments in ((1, "0"), (1, 0, None), (1, 0, -1)):
+    for arguments in ((1, "0"), (1, True), (1, 0, None), (1, 0, "0"), (1, 0, [])):
         with pytest.raises(nbxrt.ArgumentTypeError):
             account.malloc(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(nbxrt.ArgumentValueError):
+        account.malloc(1, 0, -1)
     with pytest.raises(nbxrt.DeviceIndexError):
         account.memory_allocated(-1)
+
+
+def test_a_block_that_is_freed_after_what_is_no_stream_stays_held(account: nbxrt.DeviceAllocator) -> None:
+    ptr = account.malloc(1000)
+
+    for stream in ("0", -1, 1.5):
+        with pytest.raises(nbxrt.ArgumentError):
+            account.free(ptr, stream)  # type: ignore[arg-type]
+
+    assert account.holds(ptr)
+    account.free(ptr)
+    assert account.memory_allocated(0) == 0
+
+
+WRONG: dict[str, Any] = {
+    "add_layer": lambda account: account.add_layer(5),
+    "add_layer, of what is no layer": lambda account: account.add_layer(lambda _below: object()),
+    "add_layer, depth": lambda account: account.add_layer(layers.Tracking, depth=0),
+    "add_layer, most": lambda account: account.add_layer(layers.History, most="all"),
+    "add_layer, write": lambda account: account.add_layer(layers.Logging, None),
+    "remove_layer": lambda account: account.remove_layer(5),
+    "register_reclaim_hook": lambda account: account.register_reclaim_hook(5),
+    "watch": lambda account: account.watch(None),
+    "report_at_exit": lambda _account: layers.report_at_exit("leaks"),
+    "holds": lambda account: account.holds([]),
+    "owner": lambda account: account.owner("here"),
+    "free": lambda account: account.free([]),
+    "free_host": lambda account: account.free_host("here"),
+    "free_host, a list": lambda account: account.free_host([]),
+    "record_use": lambda account: account.record_use([], 0),
+    "record_use, stream": lambda account: account.record_use(0, None),
+    "forget_stream": lambda account: account.forget_stream("all"),
+    "limit": lambda account: account.limit(0, "much"),
+    "limit, device": lambda account: account.limit(None, 1.5),
+    "trim": lambda account: account.trim(0, None),
+    "trim, device": lambda account: account.trim("all"),
+    "stats": lambda account: account.stats(1.0),
+    "policy": lambda account: account.policy(False),
+    "admit_peer": lambda account: account.admit_peer(0, "1"),
+    "snapshot": lambda account: account.snapshot(7),
+    "set_device": lambda account: account.set_device("first"),
+    "event_elapsed_ms": lambda account: account.event_elapsed_ms("start", 0),
+    "DeviceAllocator": lambda _account: nbxrt.DeviceAllocator("cuda"),
+    "DeviceAllocator, policy": lambda account: nbxrt.DeviceAllocator(account.runtime, 5),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_of_no_use_to_a_method_is_refused_before_any_call(
+    runtime: nbxrt.Runtime, calls: Callable[[], list[str]], what: str
+) -> None:
+    account = nbxrt.DeviceAllocator(runtime, "caching")
+    account.policy(0)
+    calls()
+
+    with pytest.raises(nbxrt.ArgumentError):
+        WRONG[what](account)
+
+    assert set(calls()) <= QUIET
+    assert account.layers() == ()
+
+
+def test_integers_of_numpy_are_taken_for_sizes_devices_streams_and_addresses(account: nbxrt.DeviceAllocator) -> None:
+    ptr = account.malloc(np.int64(1000), np.int32(0), np.uint64(0))
+
+    account.record_use(np.uint64(ptr), np.int64(0))
+    account.free(np.uint64(ptr), np.int64(0))
+
+    assert account.memory_allocated(0) == 0
 
 
 def test_an_unknown_policy_is_refused_by_name(runtime: nbxrt.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

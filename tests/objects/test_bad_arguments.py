@@ -76,7 +76,10 @@ def test_a_function_of_an_account(name: str, tmp_path: Any, monkeypatch: pytest.
 
 
 def test_the_error_says_what_is_taken_and_what_was_given() -> None:
-    with pytest.raises(nbxrt.ArgumentTypeError, match="`add_layer` takes what can be called, not int 5"):
+    with pytest.raises(
+        nbxrt.ArgumentTypeError,
+        match="`add_layer` takes a subclass of `Layer`, or a function that makes a layer, not int 5",
+    ):
         memory.account().add_layer(5)
     with pytest.raises(nbxrt.ArgumentTypeError, match="`validate` takes the path of a file, not int 5"):
         nbxrt.validate(5)  # type: ignore[arg-type]
