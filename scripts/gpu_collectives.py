@@ -3,7 +3,7 @@
     python scripts/gpu_collectives.py [BACKEND] [--ranks N] [--json FILE]
 
 It runs the programs of tests/distributed/scenarios.py that the tests run on simulated devices, those in which a rank
-is late or killed among them, and the capture of a collective into a graph. Exit status 1 when anything is wrong.
+is late or killed among them, and beside them the example's training. Exit status 1 when anything is wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,31 @@ sys.path.insert(0, str(ROOT))
 
 import nbxrt  # noqa: E402  # the one beside this script
 
+CALLS = (
+    "all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "recv",
+)  # fmt: skip
+
 #: Program, variables, and the exit status of the last rank: -9 where it kills itself.
 PROGRAMS: tuple[tuple[str, dict[str, str], int], ...] = (
     ("every_collective", {}, 0),
     ("no_elements", {}, 0),
     ("refusals", {}, 0),
     ("different_calls", {"NBXRT_DIST_CHECK": "1"}, 0),
+    ("overlapping_groups", {}, 0),
     ("a_captured_collective", {}, 0),
+    ("shared_memory", {}, 0),
+    ("training", {}, 0),
     ("a_rank_is_late", {"TIMEOUT": "2"}, 0),
     ("a_rank_is_killed", {}, -9),
+    ("a_rank_that_ends", {}, -9),
+    *(("a_rank_that_ends_in_the_middle", {"OPERATION": operation}, -9) for operation in CALLS),
+    ("an_end_that_leaves_work_behind", {}, 0),
 )
+#: Programs that run at once.
+JOBS = 4
 
 
-def run(program: str, size: int, backend: str, settings: dict[str, str], last: int) -> dict[str, Any]:
+def run(program: str, settings: dict[str, str], last: int, size: int, backend: str) -> dict[str, Any]:
     """Run a program in a process for each device; what went wrong, or nothing, and how long it took."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as meeting:
@@ -56,15 +69,16 @@ def run(program: str, size: int, backend: str, settings: dict[str, str], last: i
     expected = [0] * (size - 1) + [last]
     codes = [rank.returncode for rank in ranks]
     wrong = "" if codes == expected else f"ended with {codes}\n" + "\n".join(said)
-    return {"program": program, "seconds": round(time.perf_counter() - start, 2), "wrong": wrong}
+    name = " ".join([program, *settings.values()]) if "OPERATION" in settings else program
+    return {"program": name, "seconds": round(time.perf_counter() - start, 2), "wrong": wrong}
 
 
 def _said(rank: subprocess.Popen[str]) -> str:
     try:
-        return rank.communicate(timeout=90)[0]
+        return rank.communicate(timeout=60)[0]
     except subprocess.TimeoutExpired:
         rank.kill()
-        return rank.communicate()[0] + "\nit did not end within 90 s"
+        return rank.communicate()[0] + "\nit did not end within 60 s"
 
 
 def main() -> None:
@@ -77,11 +91,13 @@ def main() -> None:
     size = asked.ranks or runtime.device_count()
     version = ".".join(map(str, runtime.version("collectives")))
     print(f"{runtime.title}, {size} devices ({runtime.device_name(0)}), collectives {version}\n")
-    rows = [run(program, size, runtime.name, settings, last) for program, settings, last in PROGRAMS]
-    for row in rows:
-        print(f"{'wrong' if row['wrong'] else 'fine':<6} {row['seconds']:6.2f} s  {row['program']}")
-        if row["wrong"]:
-            print(row["wrong"])
+    rows = []
+    with ThreadPoolExecutor(JOBS) as pool:
+        for row in pool.map(lambda each: run(*each, size, runtime.name), PROGRAMS):
+            rows.append(row)
+            print(f"{'wrong' if row['wrong'] else 'fine':<6} {row['seconds']:6.2f} s  {row['program']}", flush=True)
+            if row["wrong"]:
+                print(row["wrong"], flush=True)
     if asked.json:
         asked.json.write_text(json.dumps({"devices": size, "collectives": version, "programs": rows}, indent=2) + "\n")
     sys.exit(any(row["wrong"] for row in rows))

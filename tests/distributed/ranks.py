@@ -15,6 +15,7 @@ import numpy as np
 
 import nbxrt
 import nbxrt.distributed as dist
+from nbxrt import errors
 
 #: What NumPy keeps elements in; it has no small floats of its own beyond halves.
 CARRIERS: dict[str, Any] = {
@@ -126,3 +127,19 @@ def took_at_most(seconds: float) -> Any:
     yield
     took = time.monotonic() - start
     assert took < seconds, f"took {took:.1f} s"
+
+
+def raised(call: Any, kind: type[Exception]) -> Any:
+    """The error of a call. These programs also run where pytest is not."""
+    try:
+        call()
+    except kind as error:
+        return error
+    message = f"nothing raised {kind.__name__}"
+    raise AssertionError(message)
+
+
+def refused(call: Any, kind: type[Exception], said: str) -> None:
+    error = raised(call, kind)
+    assert said in str(error), str(error)
+    assert isinstance(error, errors.ArgumentError)

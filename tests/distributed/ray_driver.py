@@ -21,7 +21,7 @@ def scenario(name: str, timeout: float = 60) -> tuple[int, str, int]:
     import scenarios
 
     with dist.init(timeout=timeout) as comm:
-        getattr(scenarios, name)(comm)
+        scenarios.named(name)(comm)
         return comm.rank, comm.runtime.name, comm.device
 
 

@@ -62,8 +62,12 @@ def test_the_others_go_on_without_a_rank_that_ends(ranks: Callable[..., list[int
 
 
 @pytest.mark.tier("all")
-def test_a_rank_may_end_in_the_middle_of_each_operation(ranks: Callable[..., list[int]]) -> None:
-    assert ranks("ranks_that_end_in_the_middle_of_each", 10) == [0, 0] + [-signal.SIGKILL] * 8
+@pytest.mark.parametrize(
+    "operation",
+    ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "recv"],
+)
+def test_a_rank_may_end_in_the_middle_of_each_operation(ranks: Callable[..., list[int]], operation: str) -> None:
+    assert ranks("a_rank_that_ends_in_the_middle", 2, OPERATION=operation) == [0, -signal.SIGKILL]
 
 
 def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list[int]]) -> None:

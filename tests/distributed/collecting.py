@@ -1,0 +1,192 @@
+"""Ranks that collect: every one checks what it has received against NumPy."""
+
+from __future__ import annotations
+
+from functools import reduce as fold
+from typing import Any
+
+import numpy as np
+from ranks import CARRIERS, Array, encoded
+
+OPERATIONS: dict[str, Any] = {
+    "sum": sum,
+    "prod": lambda rows: fold(np.multiply, rows),
+    "max": lambda rows: fold(np.maximum, rows),
+    "min": lambda rows: fold(np.minimum, rows),
+    "avg": lambda rows: sum(rows) / len(rows),
+}
+
+
+def values(rank: int, count: int) -> Any:
+    """Numbers that every type has, and whose results it has too."""
+    return (np.arange(count) + rank) % 3
+
+
+def combined(op: str, datatype: str, rows: list[Any]) -> Any:
+    found = OPERATIONS[op](rows)
+    return encoded(np.trunc(found) if "int" in datatype else found, datatype)
+
+
+class Case:
+    """A communicator, an element type, a count, a stream: what one round of all collectives is made of."""
+
+    def __init__(self, comm: Any, datatype: str, count: int, stream: int) -> None:
+        self.comm, self.datatype, self.count, self.stream = comm, datatype, count, stream
+        self.rows = [values(rank, count * comm.size) for rank in range(comm.size)]
+        self.options = {"stream": stream, "dtype": datatype}
+
+    def array(self, elements: Any) -> Array:
+        return Array(self.comm.runtime, encoded(elements, self.datatype))
+
+    def own(self, count: int) -> Array:
+        return self.array(self.rows[self.comm.rank][:count])
+
+    def empty(self, count: int) -> Array:
+        return self.array(np.full(count, 2))
+
+    def expect(self, array: Array, expected: Any, what: str) -> None:
+        self.comm.wait(self.stream)
+        assert array.get().tolist() == np.asarray(expected).tolist(), f"{what} of {self.count} {self.datatype}"
+        array.close()
+
+    def firsts(self) -> list[Any]:
+        return [row[: self.count] for row in self.rows]
+
+
+def reductions(case: Case, ops: tuple[str, ...]) -> None:
+    for op in ops:
+        expected = combined(op, case.datatype, case.firsts())
+        x = case.own(case.count)
+        case.comm.all_reduce(x, op, **case.options)
+        case.expect(x, expected, f"all_reduce {op} in place")
+        x, out = case.own(case.count), case.empty(case.count)
+        case.comm.all_reduce(x, op, out=out, **case.options)
+        case.expect(out, expected, f"all_reduce {op}")
+        case.expect(x, encoded(case.firsts()[case.comm.rank], case.datatype), "what was sent")
+        reduce_to_one(case, op, expected)
+        scatter(case, op)
+
+
+def reduce_to_one(case: Case, op: str, expected: Any) -> None:
+    root = case.comm.size - 1
+    x, out = case.own(case.count), case.empty(case.count)
+    untouched = out.get()
+    case.comm.reduce(x, op, root, out=out, **case.options)
+    case.expect(out, expected if case.comm.rank == root else untouched, f"reduce {op}")
+    case.comm.reduce(x, op, root, **case.options)
+    own = encoded(case.firsts()[case.comm.rank], case.datatype)
+    case.expect(x, expected if case.comm.rank == root else own, f"reduce {op} in place")
+
+
+def scatter(case: Case, op: str) -> None:
+    first = case.comm.rank * case.count
+    expected = combined(op, case.datatype, [row[first : first + case.count] for row in case.rows])
+    x, out = case.own(case.count * case.comm.size), case.empty(case.count)
+    case.comm.reduce_scatter(x, out, op, **case.options)
+    case.expect(out, expected, f"reduce_scatter {op}")
+    case.comm.reduce_scatter(x, x.part(first, case.count), op, **case.options)
+    case.comm.wait(case.stream)
+    assert x.get()[first : first + case.count].tolist() == expected.tolist()
+    x.close()
+
+
+def movements(case: Case) -> None:
+    comm, count = case.comm, case.count
+    root = 1 % comm.size
+    x = case.own(count)
+    comm.broadcast(x, root, **case.options)
+    case.expect(x, encoded(case.firsts()[root], case.datatype), "broadcast in place")
+    x, out = case.own(count), case.empty(count)
+    comm.broadcast(x, root, out=out, **case.options)
+    case.expect(out, encoded(case.firsts()[root], case.datatype), "broadcast")
+    everything = encoded(np.concatenate(case.firsts()), case.datatype)
+    out = case.empty(count * comm.size)
+    comm.all_gather(x, out, **case.options)
+    case.expect(out, everything, "all_gather")
+    out = case.empty(count * comm.size)
+    out.put(
+        encoded(
+            np.where(
+                np.arange(out.elements.size) // max(count, 1) == comm.rank,
+                np.tile(case.firsts()[comm.rank], comm.size),
+                2,
+            ),
+            case.datatype,
+        )
+    )
+    comm.all_gather(out.part(comm.rank * count, count), out, **case.options)
+    case.expect(out, everything, "all_gather in place")
+    x.close()
+    x, out = case.own(count * comm.size), case.empty(count * comm.size)
+    comm.all_to_all(x, out, **case.options)
+    mine = slice(comm.rank * count, (comm.rank + 1) * count)
+    case.expect(out, encoded(np.concatenate([row[mine] for row in case.rows]), case.datatype), "all_to_all")
+    x.close()
+    messages(case)
+
+
+def messages(case: Case) -> None:
+    comm = case.comm
+    x, out = case.own(case.count), case.empty(case.count)
+    with comm.group():
+        comm.send(x, (comm.rank + 1) % comm.size, **case.options)
+        comm.recv(out, (comm.rank - 1) % comm.size, **case.options)
+    case.expect(out, encoded(case.firsts()[comm.rank - 1], case.datatype), "send and recv")
+    x.close()
+
+
+def every_collective(comm: Any) -> None:
+    stream = comm.runtime.stream_create()
+    for datatype in CARRIERS:
+        reductions(Case(comm, datatype, 7, stream), tuple(OPERATIONS))
+        movements(Case(comm, datatype, 7, stream))
+    for datatype, count in (("float32", 1), ("float32", 1001), ("int64", 4099)):
+        reductions(Case(comm, datatype, count, stream), ("sum",))
+        movements(Case(comm, datatype, count, stream))
+    comm.runtime.stream_destroy(stream)
+
+
+def all_but_broadcasts(comm: Any) -> None:
+    """For a library that broadcasts in another way than the contract; the small floats that it has not are left out."""
+    stream = comm.runtime.stream_create()
+    for datatype in ("int8", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"):
+        case = Case(comm, datatype, 7, stream)
+        for op in ("sum", "prod", "max", "min"):
+            expected = combined(op, datatype, case.firsts())
+            x = case.own(case.count)
+            comm.all_reduce(x, op, **case.options)
+            case.expect(x, expected, f"all_reduce {op}")
+            reduce_to_one(case, op, expected)
+            scatter(case, op)
+        messages(case)
+    comm.runtime.stream_destroy(stream)
+
+
+def no_elements(comm: Any) -> None:
+    case = Case(comm, "float32", 0, comm.runtime.stream_create())
+    reductions(case, ("sum",))
+    movements(case)
+    comm.barrier()
+
+
+def overlapping_groups(comm: Any) -> None:
+    """Rows and columns of ranks, two in a row, in use at once on two streams, given in another order by odd ranks."""
+    ranks = range(comm.size)
+    row, column = comm.rank // 2, comm.rank % 2
+    rows, columns = comm.split(row), comm.split(column)
+    streams = [comm.runtime.stream_create_flags(non_blocking=True) for _each in range(2)]
+    arrays = [Array(comm.runtime, np.full(5, comm.rank)) for _each in range(2)]
+    jobs = list(zip((rows, columns), arrays, streams, strict=True))
+    on_host = comm.runtime.kind == "cpu"
+    for part, array, stream in jobs if on_host or comm.rank % 2 else reversed(jobs):
+        part.all_reduce(array, stream=stream)
+    for part, _array, stream in jobs:
+        part.wait(stream)
+    assert arrays[0].get().tolist() == [sum(rank for rank in ranks if rank // 2 == row)] * 5
+    assert arrays[1].get().tolist() == [sum(rank for rank in ranks if rank % 2 == column)] * 5
+    assert (rows.rank, rows.size, columns.rank) == (column, 2, row)
+    assert (comm.split(None) is None) is True
+    backwards = comm.split(0, -comm.rank)
+    assert backwards.rank == comm.size - 1 - comm.rank
+    for part in (rows, columns, backwards):
+        part.close()

@@ -1,0 +1,153 @@
+"""Ranks that fail: they die, are late, or do not come. Those that take no communicator make several themselves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import numpy as np
+from ranks import Array, join, meet, raised, took_at_most
+
+import nbxrt
+import nbxrt.distributed as dist
+from nbxrt import errors
+from nbxrt.memory.allocator import account_of
+
+
+def told(call: Any) -> errors.CommunicatorError:
+    error: errors.CommunicatorError = raised(call, errors.CommunicatorError)
+    return error
+
+
+def a_rank_that_does_not_come() -> None:
+    comm = join(timeout=1)
+    held = account_of(comm.runtime).memory_allocated()
+    x, stream = Array(comm.runtime, np.ones(4, np.float32)), comm.runtime.stream_create()
+    if comm.rank == 1:
+        time.sleep(2.5)
+        assert "rank 1 of 3" in str(told(lambda: comm.all_reduce(x, stream=stream)))
+    else:
+        comm.all_reduce(x, stream=stream)
+        with took_at_most(4):
+            comm.runtime.stream_sync(stream)  # which knows of no communicator: the watch ends what it waits for
+        error = told(lambda: comm.wait(stream))
+        assert f"rank {comm.rank} of 3, `all_reduce`: " in str(error)
+        if isinstance(error, TimeoutError):  # the one that was first; the other may have seen that one leave
+            assert "not finished within 1 s; rank 1 (process" in str(error)
+            assert "has made 0 calls of 1" in str(error)
+            assert (error.operation, error.rank, error.size, error.missing) == ("all_reduce", comm.rank, 3, (1,))
+        assert str(told(comm.barrier)) == str(error)
+    assert account_of(comm.runtime).memory_allocated() < held, "what was held is given back"
+    again = join("again")
+    again.all_reduce(x, stream=stream)
+    again.wait(stream)
+    assert x.get().tolist() == [3] * 4
+
+
+def a_rank_that_waits_for_itself() -> None:
+    """Nobody but rank 0 calls, and it asks: the error names those who did not come."""
+    comm = join(timeout=1)
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    if comm.rank == 0:
+        comm.all_reduce(x)
+        error = told(comm.wait)
+        assert isinstance(error, TimeoutError)
+        assert error.missing == (1, 2)
+    else:
+        time.sleep(1.5)
+
+
+def a_rank_that_ends() -> None:
+    """The last one, once all have joined; the others tell, and go on without it in a new communicator."""
+    comm = join(timeout=10)
+    last = comm.size - 1
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    meet("joined", comm.rank, b"", list(range(comm.size)))  # joining is not what is ended here
+    if comm.rank == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.all_reduce(x)
+    with took_at_most(5):
+        error = told(comm.wait)
+    assert f"rank {last} (process" in str(error)
+    # the library may notice before the system is done with the process
+    assert "has ended" in str(error) or "has made 0 calls of 1" in str(error)
+    assert error.missing == (last,)
+    left = join("left", ranks=list(range(last)))
+    x.put(np.ones(4, np.float32))
+    left.all_reduce(x)
+    left.wait()
+    assert x.get().tolist() == [last] * 4
+
+
+def a_rank_that_ends_in_the_middle() -> None:
+    """The last one, while the others are in the operation that OPERATION names."""
+    name = os.environ["OPERATION"]
+    comm = join()
+    x, out = (Array(comm.runtime, np.ones(comm.size * 4, np.float32)) for _each in range(2))
+    meet("joined", comm.rank, b"", list(range(comm.size)))  # joining is not what is ended here
+    last = comm.size - 1
+    if comm.rank == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    error = told(lambda: (CALLS[name](comm, x, out), comm.wait()))
+    assert last in error.missing or "has left" in str(error), str(error)
+    assert error.operation == name.replace("recv", "receive"), (name, str(error))
+
+
+#: What takes a communicator and two arrays to an operation that waits for the last rank.
+CALLS: dict[str, Any] = {
+    "all_reduce": lambda comm, x, out: comm.all_reduce(x),
+    "broadcast": lambda comm, x, out: comm.broadcast(x, comm.size - 1),
+    "reduce": lambda comm, x, out: comm.reduce(x),
+    "all_gather": lambda comm, x, out: comm.all_gather(x.part(0, 4), out),
+    "reduce_scatter": lambda comm, x, out: comm.reduce_scatter(x, out.part(0, 4)),
+    "all_to_all": lambda comm, x, out: comm.all_to_all(x, out),
+    "barrier": lambda comm, x, out: comm.barrier(),
+    "recv": lambda comm, x, out: comm.recv(x, comm.size - 1),
+}
+
+
+def an_end_that_leaves_work_behind() -> None:
+    """Rank 0 goes without waiting for what it gave; nobody else calls it."""
+    comm = join(timeout=1)
+    if comm.rank == 0:
+        comm.all_reduce(Array(comm.runtime, np.ones(4, np.float32)))
+
+
+def a_rank_that_joins_alone() -> None:
+    runtime = nbxrt.open("cuda")
+    error = told(lambda: dist.join(runtime.comm_unique_id(), 0, 2, timeout=0.5))
+    assert "rank 0 of 2: the others did not join within 0.5 s" in str(error)
+
+
+def a_rank_is_killed(comm: Any) -> None:
+    """The last one; the others tell at once, and end by themselves."""
+    last = comm.size - 1
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    comm.all_reduce(x)
+    comm.wait()
+    if comm.rank == last:
+        time.sleep(0.5)  # until the others, too, have what they were to receive
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def call() -> None:
+        comm.all_reduce(x)
+        comm.wait()
+
+    with took_at_most(10):
+        error = told(call)
+    assert f"rank {last} (process" in str(error)
+    assert "has ended" in str(error)
+
+
+def a_rank_is_late(comm: Any) -> None:
+    last = comm.size - 1
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    if comm.rank == last:
+        time.sleep(3)
+        return
+    error = told(lambda: (comm.all_reduce(x), comm.wait()))
+    if isinstance(error, TimeoutError):  # the one that was first; another may have seen that one leave
+        assert error.missing == (last,)
+    assert f"rank {comm.rank} of {comm.size}, `all_reduce`: " in str(error)

@@ -1,0 +1,79 @@
+"""Ranks that call what is wrong: it is refused on every rank, and the communicator is as good as before."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from ranks import Array, refused
+
+
+def refusals(comm: Any) -> None:
+    """What is wrong is refused before anything is sent: the communicator is as good as before."""
+    x, short = Array(comm.runtime, np.zeros(8, np.float32)), Array(comm.runtime, np.zeros(3, np.float32))
+    whole = Array(comm.runtime, np.zeros(8 * comm.size, np.int32))
+    wrong = [
+        (lambda: comm.all_reduce(3.5), TypeError, "takes an array, not float"),
+        (lambda: comm.all_reduce(x, "add"), ValueError, "`op` is one of avg, max, min, prod, sum, not 'add'"),
+        (lambda: comm.all_reduce(x, out=short), ValueError, "`out` holds 3 float32, and 8 float32 belong there"),
+        (lambda: comm.all_gather(x, whole), ValueError, "`out` holds"),
+        (lambda: comm.all_to_all(short, Array(comm.runtime, np.zeros(3, np.float32))), ValueError, "cannot be divided"),
+        (lambda: comm.all_to_all(x, x), ValueError, "`x` and `out` overlap"),
+        (lambda: comm.broadcast(x, comm.size), ValueError, f"`root` is a rank below {comm.size}"),
+        (lambda: comm.send(x, "next"), TypeError, "`peer` is a rank, not 'next'"),
+        (lambda: comm.all_reduce(x, dtype="complex64"), TypeError, "`complex64` is no element type"),
+        (lambda: comm.all_reduce(x, stream="main"), TypeError, "`stream` takes a Stream"),
+        (lambda: comm.split("a b"), TypeError, "`color` is an integer, not 'a b'"),
+        (lambda: comm.split(0, 1.5), TypeError, "`key` is an integer, not 1.5"),
+        (lambda: copy.copy(comm), TypeError, "takes plain data, not Communicator"),
+    ]
+    for call, kind, said in wrong:
+        refused(call, kind, said)
+    refused(lambda: in_group(comm, x, short), ValueError, "`out` holds 3")
+    comm.all_reduce(x)
+    comm.wait()
+    assert x.get().tolist() == [0] * 8
+
+
+def in_group(comm: Any, x: Any, short: Any) -> None:
+    with comm.group():
+        comm.all_reduce(x)
+        comm.all_reduce(x, out=short)
+
+
+def different_calls(comm: Any) -> None:
+    """With NBXRT_DIST_CHECK=1, and all ranks can go on."""
+    x = Array(comm.runtime, np.ones(8, np.float32))
+    calls = [
+        (
+            lambda: comm.all_reduce(x),
+            lambda: comm.broadcast(x),
+            "rank 0 calls all_reduce of 8 float32 (sum), rank 1 calls broadcast of 8 float32 (root 0)",
+        ),
+        (
+            lambda: comm.all_reduce(x),
+            lambda: comm.all_reduce(x.part(0, 7)),
+            "rank 0 calls all_reduce of 8 float32 (sum), rank 1 calls all_reduce of 7 float32 (sum)",
+        ),
+        (
+            lambda: comm.all_reduce(x),
+            lambda: comm.all_reduce(x.part(0, 0)),
+            "rank 1 calls all_reduce of 0 float32 (sum)",
+        ),
+        (
+            lambda: comm.all_reduce(x),
+            lambda: comm.all_reduce(x, dtype="int32"),
+            "rank 1 calls all_reduce of 8 int32 (sum)",
+        ),
+        (
+            lambda: comm.reduce(x, "max"),
+            lambda: comm.reduce(x, "max", 1),
+            "(max, root 0), rank 1 calls reduce of 8 float32 (max, root 1)",
+        ),
+    ]
+    for usual, other, said in calls:
+        refused(other if comm.rank == 1 else usual, ValueError, said)
+    comm.all_reduce(x)
+    comm.wait()
+    assert x.get().tolist() == [comm.size] * 8
