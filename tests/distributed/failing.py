@@ -145,7 +145,7 @@ def a_rank_is_late(comm: Any) -> None:
     last = comm.size - 1
     x = Array(comm.runtime, np.ones(4, np.float32))
     if comm.rank == last:
-        time.sleep(3)
+        time.sleep(comm.timeout + 1)
         return
     error = told(lambda: (comm.all_reduce(x), comm.wait()))
     if isinstance(error, TimeoutError):  # the one that was first; another may have seen that one leave

@@ -32,6 +32,12 @@ def told(folder: str, name: str, timeout: float) -> str:
     return "told"
 
 
+def late() -> tuple[int, str, int]:
+    """Workers start at different times: a first communicator waits for all, so that the next one has little time."""
+    dist.init().close()
+    return scenario("a_rank_is_late", 2.0)
+
+
 def world() -> str:
     try:
         dist.init()
@@ -46,7 +52,7 @@ JOBS: dict[str, Any] = {
     "killed": lambda: dist.ray.run(
         told, sys.argv[1], "a_rank_is_killed", 60.0, workers=3, gpus_per_worker=0, environment=HOST
     ),
-    "late": lambda: dist.ray.run(scenario, "a_rank_is_late", 1.0, workers=3, gpus_per_worker=0, environment=HOST),
+    "late": lambda: dist.ray.run(late, workers=3, gpus_per_worker=0, environment=HOST),
     "both": lambda: dist.ray.run(
         world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}
     ),

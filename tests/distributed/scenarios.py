@@ -30,12 +30,11 @@ def everything(comm: Any) -> None:
 
 
 def named(name: str) -> Callable[..., None]:
-    """The program of that name."""
+    """The program of that name. Raises: AttributeError."""
     if name == "everything":
         return everything
-    program: Callable[..., None] = next(
-        vars(module)[name] for module in (collecting, refusing, failing, devices) if name in vars(module)
-    )
+    home = next((module for module in (collecting, refusing, failing) if hasattr(module, name)), devices)
+    program: Callable[..., None] = getattr(home, name)
     return program
 
 

@@ -71,4 +71,4 @@ def test_more_workers_than_devices_are_refused_at_once(answers: Mapping[str, Any
 
 
 def test_what_a_worker_raises_is_raised_by_the_run(answers: Mapping[str, Any]) -> None:
-    assert answers["raises"] == "AttributeError: module 'scenarios' has no attribute 'no such scenario'"
+    assert answers["raises"] == "AttributeError: module 'devices' has no attribute 'no such scenario'"
