@@ -97,7 +97,7 @@ class Rank:
     def host_cost(self) -> dict[str, float]:
         """Nanoseconds that a call takes of the host, in bursts that never fill the queue."""
         array, raw = nbxrt.empty(256, "float32", device=self.rank), self._bare()
-        address, handle, stream = array.ptr, self.comm.link.handles[0], self.stream
+        address, handle, stream = array.ptr, self.comm.link.handle, self.stream
         variants: dict[str, Callable[[], float]] = {
             "bare ctypes": lambda: self._burst(lambda: raw(address, address, 256, 7, 0, handle, stream)),
             "nbxrt": lambda: self._burst(lambda: self.comm.all_reduce(array, stream=stream)),

@@ -57,6 +57,8 @@ class Runtime(Operations):
         self.account: DeviceAllocator | None = None
         #: What its objects share, which nbxrt.objects makes at its first use.
         self.objects: State | None = None
+        #: Changes when its functions are made anew: what `prepared` gave before is to be asked for again.
+        self.revision = 0
         #: Whether it has a GPU, where detection had to ask it.
         self.has_gpu: bool | None = None
 
@@ -126,6 +128,19 @@ class Runtime(Operations):
 
     def _c_adapter(self, operation: str) -> "Callable[..., Any]":
         return _adapter()(self._binder, operation, getattr(self, operation))
+
+    def prepared(self, operation: str, *arguments: "Any") -> "Callable[[], object]":
+        """A call that is made each time that the function is called; its arguments are checked and converted once.
+
+        It is good until `revision` changes.
+        Raises: CapabilityError; ArgumentTypeError, ArgumentValueError, DeviceIndexError.
+        """
+        function = getattr(self, operation)
+        if self._trace is None and operation not in self._wrappers:
+            call: Callable[[], object] | None = self._binder.prepared(operation, arguments)
+            if call is not None:
+                return call
+        return lambda: function(*arguments)
 
     # what people ask of a runtime
 
@@ -220,6 +235,7 @@ class Runtime(Operations):
 
     def _forget_functions(self) -> None:
         """Drop the generated functions, so that the next use makes them anew."""
+        self.revision += 1
         for name in [*self.__dict__]:
             if name in self.contract["operations"]:
                 del self.__dict__[name]

@@ -44,6 +44,7 @@ class Binder:
         self._lock = locks.RLock()
         self._policies: dict[str, Any] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
+        self._preparing: dict[str, Callable[..., Callable[[], None]] | None] = {}
         self._kept: dict[str, Any] = {}
 
     # libraries
@@ -95,6 +96,18 @@ class Binder:
         if form == "same":
             return generating.same_function(self, operation, what)
         return generating.policy_function(self, operation, getattr(self.policy(what), operation))
+
+    def prepared(self, operation: str, arguments: "tuple[Any, ...]") -> "Callable[[], None] | None":
+        """A C call with these arguments, checked and converted; None for an operation that is more than a C call.
+
+        Raises: as `function`; ArgumentTypeError, ArgumentValueError, DeviceIndexError.
+        """
+        if operation not in self._preparing:
+            from nbxrt.binding import preparing
+
+            self._preparing[operation] = preparing.preparing_function(self, operation, self.variant(operation))
+        prepare = self._preparing[operation]
+        return None if prepare is None else prepare(*arguments)
 
     def _steps_function(self, operation: str) -> "Callable[..., Any]":
         """The function of an operation that is steps: for any device, or for each model of those that are here.

@@ -6,17 +6,18 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from nbxrt import errors
+from nbxrt import errors, locks
 from nbxrt.distributed import agreement, watch
-from nbxrt.distributed.datatypes import NBYTES, REDUCTIONS, datatype_of
+from nbxrt.distributed.checks import Arguments, Checks, demand_reduction
+from nbxrt.distributed.datatypes import datatype_of
 from nbxrt.distributed.groups import Group
 from nbxrt.distributed.links import Link, Lost, Stuck, marks_of
-from nbxrt.distributed.spans import HOST, Span, Spans
+from nbxrt.distributed.spans import Spans
 from nbxrt.objects.device import as_device
 from nbxrt.objects.state import refuse_copying
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from nbxrt.distributed.progress import Progress
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
 TIMEOUT = 600.0
 #: What an operation of a link raises; `meaning` says what it is to the caller.
 FAILURES = (Stuck, Lost, errors.DeviceError)
-#: Operations between two ranks.
-MESSAGES = ("send", "receive")
+#: The name of an operation, its arguments, its stream, and what gives it to the library: nothing for no elements.
+Work = tuple[str, Arguments, int, "Callable[[], object] | None"]
+#: Works that a communicator keeps: of a program that calls with the same arrays again and again.
+MOST_KNOWN = 1024
+#: Operations between two ranks, and where their arguments have the count; those of all operations are in one order.
+MESSAGES = {"send": 1, "receive": 1}
 
 
 class Communicator:
@@ -64,10 +69,11 @@ class Communicator:
         with link.on_device():
             self._marks = marks_of(link, timeout)
         self._spans = Spans(link.runtime, as_device(link.device, link.runtime))
-        self._checks = agreement.is_asked_for()
-        self._on_host = self.runtime.kind == "cpu"
-        self._operations: dict[str, Any] = {}
+        self._compares = agreement.is_asked_for()
+        self._checks = Checks(link, rank, size, asks=self._compares)
+        self._known: dict[Any, Work] = {}
         self._broken: errors.CommunicatorError | None = None
+        self._breaking = locks.RLock()  # held while it is broken: the caller's thread and the watch may both find out
         self._closed = False
         self._last = "barrier"
         watch.watch(self)
@@ -83,71 +89,50 @@ class Communicator:
 
     def all_reduce(self, x: Any, op: str = "sum", *, out: Any = None, stream: Any = None, dtype: Any = None) -> None:
         """Every rank receives the reduction of all ranks' elements, in `out` or in place."""
-        span = self._span("all_reduce", x, dtype, out is None)
-        target = span if out is None else self._target("all_reduce", out, span, span[1], dtype)
-        self._reduction("all_reduce", op)
-        self._give("all_reduce", (span[0], target[0], span[1], span[2], op), stream, x, out)
+        demand_reduction("all_reduce", op)
+        self._give("all_reduce", x, out, stream, dtype, op)
 
     def broadcast(self, x: Any, root: int = 0, *, out: Any = None, stream: Any = None, dtype: Any = None) -> None:
         """Every rank receives the root's elements, in `out` or in place."""
-        span = self._span("broadcast", x, dtype, out is None)
-        target = span if out is None else self._target("broadcast", out, span, span[1], dtype)
-        root = self._peer("broadcast", "root", root)
-        self._give("broadcast", (span[0], target[0], span[1], span[2], root), stream, x, out)
+        self._checks.demand_peer("broadcast", "root", root)
+        self._give("broadcast", x, out, stream, dtype, "", root)
 
     def reduce(
         self, x: Any, op: str = "sum", root: int = 0, *, out: Any = None, stream: Any = None, dtype: Any = None
     ) -> None:
         """The root receives the reduction of all ranks' elements, in `out` or in place; the others receive nothing."""
-        root = self._peer("reduce", "root", root)
-        span = self._span("reduce", x, dtype, out is None and root == self.rank)
-        target = span if out is None else self._target("reduce", out, span, span[1], dtype)
-        self._reduction("reduce", op)
-        self._give("reduce", (span[0], target[0], span[1], span[2], op, root), stream, x, out)
+        demand_reduction("reduce", op)
+        self._checks.demand_peer("reduce", "root", root)
+        self._give("reduce", x, out, stream, dtype, op, root)
 
     def all_gather(self, x: Any, out: Any, *, stream: Any = None, dtype: Any = None) -> None:
         """`out` receives the elements of each rank, in order of rank: `size` times as many as `x` has.
 
         In place when `x` is this rank's part of `out`.
         """
-        span = self._span("all_gather", x, dtype, False)
-        target = self._target("all_gather", out, span, span[1] * self.size, dtype)
-        self._give("all_gather", (span[0], target[0], span[1], span[2]), stream, x, out)
+        self._give("all_gather", x, _there("all_gather", out), stream, dtype)
 
     def reduce_scatter(self, x: Any, out: Any, op: str = "sum", *, stream: Any = None, dtype: Any = None) -> None:
         """`out` receives this rank's part of the reduction: `x` has `size` times as many elements as `out`.
 
         In place when `out` is this rank's part of `x`.
         """
-        target = self._span("reduce_scatter", out, dtype, True)
-        span = self._span("reduce_scatter", x, dtype, False)
-        self._demand_fit("reduce_scatter", "x", span, target[2], target[1] * self.size)
-        self._reduction("reduce_scatter", op)
-        self._give("reduce_scatter", (span[0], target[0], target[1], target[2], op), stream, x, out)
+        demand_reduction("reduce_scatter", op)
+        self._give("reduce_scatter", x, _there("reduce_scatter", out), stream, dtype, op)
 
     def all_to_all(self, x: Any, out: Any, *, stream: Any = None, dtype: Any = None) -> None:
         """Part `i` of `x` goes to rank `i`, and part `i` of `out` comes from there; neither may overlap the other."""
-        span = self._span("all_to_all", x, dtype, False)
-        target = self._target("all_to_all", out, span, span[1], dtype)
-        if span[1] % self.size:
-            raise errors.ArgumentValueError(
-                f"`all_to_all` of {span[1]} elements: they cannot be divided among {self.size} ranks",
-                operation="all_to_all",
-                parameter="x",
-            )
-        if span[1] and abs(span[0] - target[0]) < span[1] * NBYTES[span[2]]:
-            raise errors.ArgumentValueError("`all_to_all`: `x` and `out` overlap", operation="all_to_all")
-        self._give("all_to_all", (span[0], target[0], span[1] // self.size, span[2]), stream, x, out)
+        self._give("all_to_all", x, _there("all_to_all", out), stream, dtype)
 
     def send(self, x: Any, peer: int, *, stream: Any = None, dtype: Any = None) -> None:
         """Send elements to a rank, which receives as many. With `recv` of the same peer, both belong in a `group`."""
-        span = self._span("send", x, dtype, False)
-        self._give("send", (span[0], span[1], span[2], self._peer("send", "peer", peer)), stream, x)
+        self._checks.demand_peer("send", "peer", peer)
+        self._give("send", x, None, stream, dtype, "", peer)
 
     def recv(self, x: Any, peer: int, *, stream: Any = None, dtype: Any = None) -> None:
         """Receive elements from a rank, which sends as many."""
-        span = self._span("recv", x, dtype, True)
-        self._give("receive", (span[0], span[1], span[2], self._peer("recv", "peer", peer)), stream, x)
+        self._checks.demand_peer("recv", "peer", peer)
+        self._give("receive", x, None, stream, dtype, "", peer)
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Work on streams is not waited for."""
@@ -234,124 +219,69 @@ class Communicator:
     ) -> None:
         self.close() if kind is None else self.abort()
 
-    # checks
-
-    def _span(self, operation: str, x: Any, dtype: Any, writes: bool, name: str = "x") -> Span:
-        span = self._spans.read(x, None if dtype is None else datatype_of(dtype))
-        if span[3] != self.device and (span[3] is not None or self._checks):
-            self._refuse_place(operation, name, x, span)
-        if writes and not span[4]:
-            raise errors.ArgumentValueError(
-                f"`{operation}`: `{name}` is read-only, and it is where elements are received", operation=operation
-            )
-        return span
-
-    def _target(self, operation: str, out: Any, span: Span, count: int, dtype: Any) -> Span:
-        target = self._span(operation, out, dtype, True, "out")
-        self._demand_fit(operation, "out", target, span[2], count)
-        return target
-
-    @staticmethod
-    def _demand_fit(operation: str, name: str, span: Span, datatype: str, count: int) -> None:
-        if span[2] != datatype or span[1] != count:
-            raise errors.ArgumentValueError(
-                f"`{operation}`: `{name}` holds {span[1]} {span[2]}, and {count} {datatype} belong there",
-                operation=operation,
-                parameter=name,
-            )
-
-    def _refuse_place(self, operation: str, name: str, x: Any, span: Span) -> None:
-        """Host memory where devices communicate, or memory of another device. The runtime is asked when in doubt."""
-        if self._on_host or not span[1]:
-            return
-        kind, device = type(x).__name__, span[3]
-        if device is None:
-            device = self._device_by_address(span[0])
-        if device == HOST:
-            raise errors.ArgumentValueError(
-                f"`{operation}` of {self.runtime.title} takes device memory, and `{name}` ({kind}) is host memory",
-                hint="copy it to the device, or open the backend `host`",
-                operation=operation,
-                parameter=name,
-            )
-        if device != self.device:
-            raise errors.ArgumentValueError(
-                f"`{operation}`: `{name}` is on device {device}, and rank {self.rank} is on device {self.device}",
-                operation=operation,
-                parameter=name,
-            )
-
-    def _device_by_address(self, address: int) -> int:
-        if not self.runtime.supports("pointer_attributes"):
-            return self.device
-        memory, device, *_addresses = self.runtime.pointer_attributes(address)
-        return HOST if memory == "unregistered" else device if memory == "device" else self.device
-
-    def _reduction(self, operation: str, op: str) -> None:
-        if op not in REDUCTIONS:
-            close = errors.nearest(str(op), sorted(REDUCTIONS))
-            raise errors.ArgumentValueError(
-                f"`{operation}`: `op` is one of {', '.join(sorted(REDUCTIONS))}, not {op!r}",
-                hint=f"did you mean `{close}`?" if close else "",
-                operation=operation,
-                parameter="op",
-                value=op,
-            )
-
-    def _peer(self, operation: str, name: str, rank: Any) -> int:
-        if rank.__class__ is not int:
-            raise errors.ArgumentTypeError(f"`{operation}`: `{name}` is a rank, not {rank!r}", parameter=name)
-        if not 0 <= rank < self.size:
-            raise errors.ArgumentValueError(
-                f"`{operation}`: `{name}` is a rank below {self.size}, not {rank}", operation=operation, parameter=name
-            )
-        return int(rank)
-
     # giving work; a group does the same for several communicators at once
 
-    def _give(self, name: str, arguments: tuple[Any, ...], stream: Any, *arrays: Any) -> None:
+    def _give(self, name: str, x: Any, out: Any, stream: Any, dtype: Any, op: str = "", peer: int = 0) -> None:
+        datatype = None if dtype is None else datatype_of(dtype)
+        span = self._spans.read(x, datatype)
+        target = None if out is None else self._spans.read(out, datatype)
         handle = stream if stream.__class__ is int else self._spans.stream(stream)
         if self._broken is not None or self._closed:
             self._refuse_if_over()
-        for array in arrays:
-            if array is not None:
-                self._spans.use(array, handle)
+        key = (name, span, target, op, peer, handle, self.runtime.revision)
+        work = self._known.get(key)
+        if work is None:
+            work = self._work(name, self._checks.arguments(name, x, span, out, target, op, peer), handle, key)
+        self._spans.use(x, handle)
+        if out is not None:
+            self._spans.use(out, handle)
         if self.collecting is not None:
-            self.collecting.add(self, name, arguments, handle)
+            self.collecting.add(self, work)
             return
-        if self._checks:
-            self.agree(name, arguments)
+        if self._compares:
+            self.agree(work)
         try:
-            self.send_off(name, arguments, handle)
+            self.send_off(work)
         except FAILURES as failure:
             raise self.meaning(name, failure) from failure.__cause__
         if self._marks is not None:
             self._marks.put(name, handle)
 
-    def agree(self, name: str, arguments: tuple[Any, ...]) -> None:
+    def _work(self, name: str, arguments: Arguments, stream: int, key: Any) -> Work:
+        """What is to be done for arguments, also the next time that they are the same."""
+        count = arguments[MESSAGES.get(name, 2)]
+        try:
+            work = name, arguments, stream, self.link.prepared(name, arguments, stream) if count else None
+        except Lost as failure:
+            raise self.meaning(name, failure) from None
+        if not self._compares:  # what arrays do not tell is asked for each time
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = work
+        return work
+
+    def agree(self, work: Work) -> None:
         """Where the check is asked for, see that all ranks call the same. Messages are between two, and not seen here.
 
         Raises: ArgumentValueError on every rank; CommunicatorError.
         """
-        if self._checks and name not in MESSAGES:
+        name, arguments, *_rest = work
+        if self._compares and name not in MESSAGES:
             agreement.demand([answer.decode() for answer in self.gather(agreement.said(name, arguments).encode())])
 
-    def send_off(self, name: str, arguments: tuple[Any, ...], stream: int) -> None:
+    def send_off(self, work: Work) -> None:
         """Give an operation to the library; none for no elements. Raises: one of FAILURES."""
-        if not (arguments[1] if name in MESSAGES else arguments[2]):
-            return
-        operation = self._operations.get(name)
-        if operation is None:
-            operation = self._operations[name] = self.link.operation(name)
-        if self._progress is not None:
-            self._progress.advance()
-        self._last = name
-        operation(*arguments, *self.link.handles, stream)
+        call = work[3]
+        if call is not None:
+            self._last = work[0]
+            if self._progress is not None:
+                self._progress.advance()
+            call()
 
-    def mark(self, name: str, stream: int) -> None:
-        """Note that an operation was given to a stream."""
+    def mark(self, work: Work) -> None:
+        """Note that an operation was given to its stream."""
         if self._marks is not None:
-            self._marks.put(name, stream)
+            self._marks.put(work[0], work[2])
 
     def gather(self, said: bytes) -> list[bytes]:
         """What every rank says, in order of rank: two small collectives of the communicator's own.
@@ -379,7 +309,7 @@ class Communicator:
 
     def _refuse_if_over(self) -> None:
         if self._broken is not None:
-            raise errors.again(self._broken)
+            raise self._told()
         if self._closed:
             raise errors.ArgumentValueError("the communicator is closed", hint="make a new one with `split` or `init`")
 
@@ -389,7 +319,7 @@ class Communicator:
             if self._broken is None and time.monotonic() > end:
                 self._fail(operation, seconds)
             if self._broken is not None:
-                raise errors.again(self._broken)
+                raise self._told()
             time.sleep(pause)
             pause = min(pause + 2e-5, 1e-3)
             if pause == 1e-3:
@@ -416,21 +346,35 @@ class Communicator:
     def _outstanding(self) -> str:
         return (self._marks.oldest() if self._marks is not None else "") or self._last
 
+    def _told(self) -> errors.CommunicatorError:
+        """The error of a broken communicator, once whoever breaks it has given everything back."""
+        if self._breaking.acquire(timeout=watch.GRACE):
+            self._breaking.release()
+        return errors.again(self._broken)  # type: ignore[arg-type,return-value]
+
     def _fail(
         self, operation: str, seconds: float = 0.0, missing: Sequence[int] = (), said: str = ""
     ) -> errors.CommunicatorError:
         """Break the communicator: what is under way ends, and every later use raises this error."""
-        if self._broken is not None:
-            return errors.again(self._broken)  # type: ignore[return-value]
-        watch.note_failure()
+        with self._breaking:
+            if self._broken is not None:
+                return errors.again(self._broken)  # type: ignore[return-value]
+            watch.note_failure()
+            self._broken = error = self._error(operation, seconds, missing, said)
+            with contextlib.suppress(errors.NbxrtError), self.link.on_device():
+                self.link.abort()
+            self._end()
+            return error
+
+    def _error(self, operation: str, seconds: float, missing: Sequence[int], said: str) -> errors.CommunicatorError:
+        """What is known of a failure: by the library, of the time that is over, of the ranks that are behind."""
         behind = dict(self._progress.behind()) if self._progress is not None else {}
         behind |= {rank: f"rank {rank} has not come" for rank in missing if rank not in behind}
         why = said or f"not finished within {seconds:g} s"
         whole = [why, *(each for each in behind.values() if each != why)]
-        message = f"rank {self.rank} of {self.size}, `{operation}`: {'; '.join(whole)}"
         kind = errors.CommunicatorTimeoutError if seconds else errors.CommunicatorError
-        self._broken = error = kind(
-            message,
+        return kind(
+            f"rank {self.rank} of {self.size}, `{operation}`: {'; '.join(whole)}",
             hint="the communicator was aborted; make a new one of the ranks that are left",
             operation=operation,
             rank=self.rank,
@@ -439,10 +383,6 @@ class Communicator:
             missing=tuple(sorted(behind)),
             seconds=seconds,
         )
-        with contextlib.suppress(errors.NbxrtError), self.link.on_device():
-            self.link.abort()
-        self._end()
-        return error
 
     def _finish(self, seconds: float) -> None:
         """Wait for what is under way, then leave."""
@@ -452,7 +392,7 @@ class Communicator:
             if self._broken is None and time.monotonic() > end:
                 self._fail(name, seconds)
             if self._broken is not None:
-                raise errors.again(self._broken)
+                raise self._told()
             time.sleep(2e-4)
         try:
             self.link.close(seconds)
@@ -461,6 +401,7 @@ class Communicator:
 
     def _end(self) -> None:
         watch.forget(self)
+        self._known.clear()
         if self._marks is not None:
             self._marks.close()
 
@@ -471,6 +412,13 @@ class Communicator:
                 self.timeout = min(self.timeout, watch.GRACE)
                 self._finish(self.timeout)
             self._closed = True
+
+
+def _there(operation: str, out: Any) -> Any:
+    """The array that receives, where there has to be one. Raises: ArgumentTypeError."""
+    if out is None:
+        raise errors.ArgumentTypeError(f"`{operation}`: `out` is an array, not None", parameter="out", value=out)
+    return out
 
 
 def start(link: Link, identity: bytes, rank: int, size: int, *, timeout: float) -> Communicator:

@@ -8,16 +8,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
-from nbxrt.distributed.links import Stuck, nobody
+from nbxrt.distributed.links import Lost, Stuck, nobody
 from nbxrt.memory.allocator import account_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nbxrt.runtime import Runtime
-
-#: Operations whose last arguments in the contract are communicator and stream.
-OPERATIONS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send", "receive")
 
 
 class DeviceLink:
@@ -29,7 +26,8 @@ class DeviceLink:
         self.runtime = runtime
         self.device = device
         self.who_is_lost: Callable[[], str] = nobody
-        self.handles: tuple[int, ...] = (handle,)
+        #: The vendor's; 0 once this end has left, which every operation refuses.
+        self.handle = handle
         self._seconds = seconds
         self._stream = 0
         self._room = (0, 0)
@@ -50,9 +48,11 @@ class DeviceLink:
 
         return cls(runtime, device, within(seconds, join), seconds)
 
-    def operation(self, name: str) -> Callable[..., None]:
-        function: Callable[..., None] = getattr(self.runtime, name)
-        return function
+    def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:
+        handle = self.handle
+        if not handle:
+            raise Lost("it was left by another thread")
+        return self.runtime.prepared(name, *arguments, handle, stream)
 
     def start_group(self) -> None:
         self.runtime.group_start()
@@ -64,7 +64,7 @@ class DeviceLink:
         return self.runtime.stream_query(stream)
 
     def error(self) -> str:
-        code = self._async_error(*self.handles) if self._async_error is not None and self.handles[0] else 0
+        code = self._async_error(self.handle) if self._async_error is not None and self.handle else 0
         if not code or self.runtime.library("collectives").kind(code) == "not_ready":
             return ""
         said = self.runtime.error_text(code, "collectives")
@@ -79,7 +79,7 @@ class DeviceLink:
         self.runtime.memcpy(source, ctypes.addressof(host), nbytes, "host_to_device")
         if not self._stream:
             self._stream = _own_stream(self.runtime)
-        self.runtime.all_gather(source, target, nbytes, "uint8", self.handles[0], self._stream)
+        self.runtime.all_gather(source, target, nbytes, "uint8", self.handle, self._stream)
         wait(self._stream)
         self.runtime.memcpy(ctypes.addressof(host), target, nbytes * size, "device_to_host")
         return host.raw
@@ -106,13 +106,13 @@ class DeviceLink:
     # leaving
 
     def abort(self) -> None:
-        (handle,), self.handles = self.handles, (0,)  # which every operation refuses
+        handle, self.handle = self.handle, 0
         if handle:
             self._quietly(self._abort, handle)
         self._give_back()
 
     def close(self, seconds: float) -> None:
-        (handle,), self.handles = self.handles, (0,)  # which every operation refuses
+        handle, self.handle = self.handle, 0
         if handle:
             within(seconds, lambda: self._destroy(handle))
         self._give_back()

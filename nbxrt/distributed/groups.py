@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbxrt import errors
 from nbxrt.distributed.links import Lost, Stuck
@@ -10,7 +10,7 @@ from nbxrt.distributed.links import Lost, Stuck
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from nbxrt.distributed.communicator import Communicator
+    from nbxrt.distributed.communicator import Communicator, Work
 
 
 class Group:
@@ -23,7 +23,7 @@ class Group:
         if not communicators:
             raise errors.ArgumentValueError("a group is of one communicator at least")
         self._communicators = communicators
-        self._operations: list[tuple[Communicator, str, tuple[Any, ...], int]] = []
+        self._operations: list[tuple[Communicator, Work]] = []
 
     def __enter__(self) -> None:
         for communicator in self._communicators:
@@ -32,9 +32,9 @@ class Group:
         for communicator in self._communicators:
             communicator.collecting = self
 
-    def add(self, communicator: Communicator, name: str, arguments: tuple[Any, ...], stream: int) -> None:
+    def add(self, communicator: Communicator, work: Work) -> None:
         """Keep an operation until the block ends."""
-        self._operations.append((communicator, name, arguments, stream))
+        self._operations.append((communicator, work))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -46,19 +46,19 @@ class Group:
             _start(operations)
 
 
-def _start(operations: list[tuple[Communicator, str, tuple[Any, ...], int]]) -> None:
+def _start(operations: list[tuple[Communicator, Work]]) -> None:
     """Give the operations to the library as one group; the first communicator's library begins and ends it."""
     first = operations[0][0]
-    for communicator, name, arguments, _stream in operations:
-        communicator.agree(name, arguments)
+    for communicator, work in operations:
+        communicator.agree(work)
     try:
         first.link.start_group()
         try:
-            for communicator, name, arguments, stream in operations:
-                communicator.send_off(name, arguments, stream)
+            for communicator, work in operations:
+                communicator.send_off(work)
         finally:
             first.link.end_group()
     except (Stuck, Lost, errors.DeviceError) as failure:
         raise first.meaning("group", failure) from failure.__cause__
-    for communicator, name, _arguments, stream in operations:
-        communicator.mark(name, stream)
+    for communicator, work in operations:
+        communicator.mark(work)

@@ -28,7 +28,7 @@ class Lost(Exception):  # noqa: N818
 
 
 class Link(Protocol):
-    """One rank's end. `handles` are what its operations take before the stream.
+    """One rank's end.
 
     `asynchronous` says that operations return before they are done, on a stream. One that waits in its operations asks
     `who_is_lost` now and then, and raises Lost with the answer unless that is empty.
@@ -37,11 +37,13 @@ class Link(Protocol):
     runtime: Runtime
     device: int
     asynchronous: bool
-    handles: tuple[int, ...]
     who_is_lost: Callable[[], str]
 
-    def operation(self, name: str) -> Callable[..., None]:
-        """The function of a collective operation."""
+    def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:
+        """What gives a collective operation to the library, each time that it is called.
+
+        Raises: Lost; CapabilityError.
+        """
 
     def start_group(self) -> None:
         """Operations that follow are started together by `end_group`."""

@@ -32,7 +32,6 @@ class MpiLink:
     """One rank's end of a communicator of MPI, for a backend whose device memory is the host's."""
 
     asynchronous = False
-    handles: tuple[int, ...] = ()
 
     def __init__(self, runtime: Runtime, device: int, comm: MPI.Intracomm, seconds: float) -> None:
         self.runtime, self.device = runtime, device
@@ -41,12 +40,12 @@ class MpiLink:
         self._rank, self._size = comm.Get_rank(), comm.Get_size()
         self._pending: list[tuple[Any, Callable[[], None]]] | None = None
 
-    def operation(self, name: str) -> Callable[..., None]:
+    def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:  # noqa: ARG002
         begin = getattr(self, f"_{name}")
 
-        def run(*arguments: Any) -> None:
+        def run() -> None:
             try:
-                begun = begin(*arguments[:-1])
+                begun = begin(*arguments)
             except MPI.Exception as error:
                 raise Lost(f"MPI says: {error}") from error
             if self._pending is not None:

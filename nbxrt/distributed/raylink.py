@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +60,6 @@ class RayLink:
     """One rank's end of a communicator that meets in an actor, for a backend whose device memory is the host's."""
 
     asynchronous = False
-    handles: tuple[int, ...] = ()
 
     def __init__(
         self, runtime: Runtime, device: int, meeting: Any, name: str, rank: int, size: int, seconds: float
@@ -72,14 +72,14 @@ class RayLink:
         self._messages: dict[tuple[int, int], int] = {}
         self._later: list[Callable[[], None]] | None = None
 
-    def operation(self, name: str) -> Callable[..., None]:
-        function = getattr(self, f"_{name}")
+    def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:  # noqa: ARG002
+        function = partial(getattr(self, f"_{name}"), *arguments)
 
-        def run(*arguments: Any) -> None:
+        def run() -> None:
             if self._later is not None and name == "receive":  # what is sent in the group goes before it
-                self._later.append(lambda: function(*arguments[:-1]))
+                self._later.append(function)
             else:
-                function(*arguments[:-1])
+                function()
 
         return run
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.distributed.datatypes import NBYTES, datatype_of, datatype_of_typestr
+from nbxrt.memory.allocator import account_of
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
+from nbxrt.objects.state import state_of
 from nbxrt.objects.stream import Stream, as_stream
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Spans:
         self._interface: str | None = runtime.description["interop"]["array_interface"]
         self._current = runtime.current
         self._streams: dict[int, Stream] = {}
+        self._is_recorded = account_of(runtime).is_recorded
+        self._captures = state_of(runtime).captures
         self._readers: dict[type, Callable[[Any, str | None], Span]] = {DeviceArray: _of_array, Buffer: _of_buffer}
 
     def read(self, array: Any, datatype: str | None = None) -> Span:
@@ -65,7 +69,7 @@ class Spans:
         """Say that work of a stream uses an array, whose memory then is not given to others before it has finished."""
         if array.__class__ is DeviceArray or array.__class__ is Buffer:
             memory = array.memory
-            if memory.stream is None or memory.stream.handle != handle:
+            if memory.home != handle and (self._captures or not self._is_recorded(memory.address, handle)):
                 stream = self._streams.get(handle)
                 if stream is None:
                     stream = self._streams[handle] = Stream.from_handle(handle, self._device)

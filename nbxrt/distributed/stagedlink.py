@@ -23,7 +23,6 @@ class StagedLink:
     """Another link, whose operations are given copies in host memory. They are done when they return."""
 
     asynchronous = False
-    handles: tuple[int, ...] = ()
 
     def __init__(self, inner: Link, runtime: Runtime, device: int, rank: int, size: int) -> None:
         self.runtime, self.device = runtime, device
@@ -40,14 +39,11 @@ class StagedLink:
     def who_is_lost(self, ask: Callable[[], str]) -> None:
         self._inner.who_is_lost = ask
 
-    def operation(self, name: str) -> Callable[..., None]:
-        function = self._inner.operation(name)
-
-        def run(*arguments: Any) -> None:
-            stream = arguments[-1]
+    def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:
+        def run() -> None:
             self.runtime.stream_sync(stream)
-            staged, back = self._staged(name, *arguments[:-1])
-            function(*staged, stream)
+            staged, back = self._staged(name, *arguments)
+            self._inner.prepared(name, staged, stream)()
             if self._later is None:
                 back()
             else:
@@ -65,19 +61,19 @@ class StagedLink:
         for back in later:
             back()
 
-    def _staged(self, name: str, *arguments: Any) -> tuple[list[Any], Callable[[], None]]:
+    def _staged(self, name: str, *arguments: Any) -> tuple[tuple[Any, ...], Callable[[], None]]:
         """The arguments with host memory in place of the device's, and what copies the result back."""
         if name in ("send", "receive"):
             address, count, datatype, _peer = arguments
             host = self._host(address, count * NBYTES[datatype], name == "send")
-            return [ctypes.addressof(host), *arguments[1:]], self._back(address if name == "receive" else 0, host)
+            return (ctypes.addressof(host), *arguments[1:]), self._back(address if name == "receive" else 0, host)
         send, receive, count, datatype, *_rest = arguments
         nbytes, is_root = count * NBYTES[datatype], arguments[-1] == self._rank
         sends = name != "broadcast" or is_root
         receives = name != "reduce" or is_root
         sent = self._host(send, nbytes * (self._size if name in _SEND_WHOLE else 1), sends)
         received = ctypes.create_string_buffer(nbytes * (self._size if name in _RECEIVE_WHOLE else 1))
-        staged = [ctypes.addressof(sent), ctypes.addressof(received), *arguments[2:]]
+        staged = (ctypes.addressof(sent), ctypes.addressof(received), *arguments[2:])
         return staged, self._back(receive if receives else 0, received, sent)
 
     def _host(self, address: int, nbytes: int, filled: bool) -> Any:

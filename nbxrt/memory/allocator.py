@@ -154,6 +154,14 @@ class DeviceAllocator:
         else:
             self.refuse(ptr, "record_use")
 
+    def is_recorded(self, ptr: int, stream: int) -> bool:
+        """Whether `record_use` of the memory on a stream has been called, and calling it again would change nothing.
+
+        False where it would be long to find out.
+        """
+        entry = self.live.get(ptr)
+        return entry is not None and stream in entry.users
+
     # what is held
 
     @classwide

@@ -1,7 +1,7 @@
 """What stands for a block of memory while a caller holds it: how it was got, and how it goes back.
 
-Every entry has `nbytes`, `stream`, `tally` and `clean`, and `append(address)`, which takes the block back. A bin of the
-pool is the entry of all its blocks; the entries here stand for one block each.
+Every entry has `nbytes`, `stream`, `users`, `tally` and `clean`, and `append(address)`, which takes the block back. A
+bin of the pool is the entry of all its blocks; the entries here stand for one block each.
 """
 
 from itertools import count
@@ -35,6 +35,9 @@ class Entry:
     """The common part. An entry holds no waiting block, so it is false, as an empty bin is."""
 
     __slots__ = ("clean", "nbytes", "stream", "tally")
+
+    #: Other streams that use the block, as `record_use` named them.
+    users: "tuple[Any, ...]" = ()
 
     def __init__(self, nbytes: int, stream: "Any", tally: "Tally") -> None:
         self.nbytes = nbytes
@@ -81,12 +84,12 @@ class Direct(Entry):
 class Ordered(Entry):
     """A block of the driver's own pool, allocated and freed in the order of its stream."""
 
-    __slots__ = ("_policy", "_users")
+    __slots__ = ("_policy", "users")
 
     def __init__(self, policy: "OrderedPolicy", nbytes: int, stream: "Any") -> None:
         super().__init__(nbytes, stream, policy.tally)
         self._policy = policy
-        self._users: tuple[Any, ...] = ()
+        self.users = ()
 
     def refill(self) -> int:
         self.tally.demand(self.nbytes)
@@ -97,40 +100,40 @@ class Ordered(Entry):
 
     def go(self, address: int) -> None:
         """Free the block after the work that its streams have now. Raises: DeviceError."""
-        self._policy.give_back(address, self.stream, self._users)
+        self._policy.give_back(address, self.stream, self.users)
         self.tally.release(self.nbytes, address)
 
     def forget(self, stream: "Any") -> None:
         super().forget(stream)
-        self._users = tuple(user for user in self._users if user != stream)
+        self.users = tuple(user for user in self.users if user != stream)
 
     def use(self, stream: "Any") -> "Ordered":
-        if stream not in self._users:
-            self._users = (*self._users, stream)
+        if stream not in self.users:
+            self.users = (*self.users, stream)
         return self
 
 
 class Shared(Entry):
     """A block of the pool that other streams use too: it comes back when their work has finished."""
 
-    __slots__ = ("_bin", "_deferred", "_users")
+    __slots__ = ("_bin", "_deferred", "users")
 
     def __init__(self, bin_: "Bin", deferred: "Deferred", stream: "Any") -> None:
         super().__init__(bin_.nbytes, bin_.stream, bin_.tally)
         self._bin = bin_
         self._deferred = deferred
-        self._users: tuple[Any, ...] = (stream,)
+        self.users = (stream,)
 
     def append(self, address: int) -> None:
-        self._deferred.put(address, self._users, self._bin)
+        self._deferred.put(address, self.users, self._bin)
 
     def forget(self, stream: "Any") -> None:
         super().forget(stream)
-        self._users = tuple(user for user in self._users if user != stream)
+        self.users = tuple(user for user in self.users if user != stream)
 
     def use(self, stream: "Any") -> "Shared":
-        if stream not in self._users:
-            self._users = (*self._users, stream)
+        if stream not in self.users:
+            self.users = (*self.users, stream)
         return self
 
 

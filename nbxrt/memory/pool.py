@@ -61,6 +61,9 @@ class Bin(list[int]):
 
     __slots__ = ("clean", "heap", "nbytes", "stream", "tally")
 
+    #: Of no other streams: a block that they use has an entry of its own.
+    users: "tuple[Any, ...]" = ()
+
     def __init__(self, heap: "Heap", nbytes: int) -> None:
         super().__init__()
         self.heap = heap
