@@ -1,4 +1,6 @@
-"""A process that reads and validates fuzzed bytes for a time, and prints what it saw as JSON.
+"""A process that validates files of fuzzed bytes for a time, and prints what it saw as JSON.
+
+What has no fault is compiled too, as `open` would, with all that it extends.
 
 python tests/authoring/fuzzing.py SECONDS SEED
 """
@@ -9,19 +11,26 @@ import json
 import re
 import resource
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import reading, validation
+from nbxrt.catalogue import loading, reading, validation
 from nbxrt.catalogue.sources import data_folder
+from nbxrt.compiled.contract import CONTRACT
+
+if TYPE_CHECKING:
+    from nbxrt.catalogue.diagnostics import Diagnostic
 
 EXAMPLES = 200
 
+SMALL = Path(__file__).parents[1] / "catalogue" / "cases" / "valid"
 FILES = [file.read_bytes() for file in data_folder("backends").iterdir() if file.name.endswith(".yaml")]
+FILES += [file.read_bytes() for file in sorted(SMALL.glob("*.yaml"))]
 PIECES = [
     *(
         b"a",
@@ -43,7 +52,8 @@ PIECES = [
     ),
     *(b"> ", b"'", b'"', b"#", b"\t", b"---\n", b"...\n", b"%YAML 1.2\n", b"%TAG ! x\n", b"0x1f", b"1_0", b"\xc3\xa9"),
     *(b"\xff", b"\x00", b"\xef\xbb\xbf", b"\r", b"~", b"@", b"`", b"null", b"true", b"1e3", b".nan", b"operations:\n"),
-    *(b"  malloc: ", b"{call: x, args: [", b"since: ", b"libraries:\n  runtime:\n", b"$ref: x\n", b"extends: cuda\n"),
+    *(b"  malloc: ", b"{call: x, args: [", b"since: ", b"libraries:\n  runtime:\n", b"$ref: x\n"),
+    *(b"extends: cuda\n", b"contract: 1\n", b"name: x\n", b"absent: ", b"null", b"prepend: ", b"remove: [conda]"),
 ]
 
 pieces = st.lists(st.sampled_from(PIECES), max_size=80).map(b"".join)
@@ -51,7 +61,7 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=80).map(b"".join)
 
 @st.composite
 def spliced(draw: st.DrawFn) -> bytes:
-    """A shipped file in which some stretches were replaced."""
+    """A right file in which some stretches were replaced."""
     content = draw(st.sampled_from(FILES))
     for _edit in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(content)))
@@ -67,12 +77,14 @@ def repeated(draw: st.DrawFn) -> bytes:
     return draw(pieces) + unit * draw(st.sampled_from([50, 5_000, reading.MAX_BYTES // len(unit)]))
 
 
-CONTENTS = st.one_of(st.binary(max_size=300), pieces, spliced(), repeated())
+extending = pieces.map(lambda written: b"contract: 1\nname: x\nextends: host\n" + written)
+
+CONTENTS = st.one_of(st.binary(max_size=300), pieces, extending, spliced(), repeated())
 
 
 def main(seconds: float, first_seed: int) -> None:
-    contract = contracts.load()
-    validation.check(reading.read(FILES[0], "x.yaml"), contract)  # the schema is prepared once
+    file = Path(tempfile.mkdtemp()) / "x.yaml"
+    judged(file, FILES[0])  # the schema is prepared once
     slowest: tuple[float, bytes] = (0.0, b"")
     count = 0
 
@@ -82,14 +94,12 @@ def main(seconds: float, first_seed: int) -> None:
         nonlocal slowest, count
         count += 1
         start = time.process_time()  # nothing here waits, and others use this machine too
-        scanned = reading.scan(content, "x.yaml")
-        found = scanned.diagnostics
-        if scanned.document is not None:
-            found += validation.check(scanned.document, contract)
+        found = judged(file, content)
         slowest = max(slowest, (time.process_time() - start, content[:200]))
         for fault in found:
             fault.render()
-            assert 1 <= fault.line <= content.count(b"\n") + content.count(b"\r") + 1
+            if fault.file == str(file):
+                assert 1 <= fault.line <= content.count(b"\n") + content.count(b"\r") + 1
 
     end = time.monotonic() + seconds
     number = first_seed
@@ -99,6 +109,15 @@ def main(seconds: float, first_seed: int) -> None:
     memory = peak_memory()
     facts = {"examples": count, "slowest_s": slowest[0], "slowest": repr(slowest[1]), "memory": memory}
     sys.stdout.write(json.dumps(facts))
+
+
+def judged(file: Path, content: bytes) -> tuple[Diagnostic, ...]:
+    """The faults of a file with some content, which is compiled when it has none."""
+    file.write_bytes(content)
+    found = validation.validate_file(file)
+    if not found:
+        loading.given(str(file), CONTRACT)
+    return found
 
 
 def peak_memory() -> int:

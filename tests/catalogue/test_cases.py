@@ -51,6 +51,7 @@ def test_a_valid_file_has_no_fault(path: Path, contract: Contract) -> None:
 
 @pytest.mark.parametrize("path", INVALID, ids=name)
 def test_an_invalid_file_has_the_faults_beside_it(path: Path, contract: Contract) -> None:
+    """F12, F18: places, paths, what was expected and found, and the nearest known name."""
     expected = path.with_suffix(".txt")
 
     found = described(path, contract)
@@ -62,6 +63,7 @@ def test_an_invalid_file_has_the_faults_beside_it(path: Path, contract: Contract
 
 @pytest.mark.parametrize("path", INVALID, ids=name)
 def test_a_fault_is_told_in_fewer_than_ten_lines_and_in_order_of_line(path: Path, contract: Contract) -> None:
+    """F12."""
     found = validation.validate_file(path, contract)
 
     assert all(len(fault.render().splitlines()) < 10 for fault in found)
@@ -85,6 +87,7 @@ def test_the_schema_alone_refuses_what_is_wrong_in_form(path: Path, plain_valida
 
 
 def test_editors_that_know_only_draft_07_miss_one_fault_and_refuse_nothing_that_is_right(contract: Contract) -> None:
+    """F15."""
     validator = Draft7Validator(schema.shipped(contract))
 
     refused = [path for path in [*VALID, *FORM, *MEANING] if not validator.is_valid(reading.read(path, path.name).data)]
@@ -96,6 +99,7 @@ def test_editors_that_know_only_draft_07_miss_one_fault_and_refuse_nothing_that_
 @pytest.mark.tier("all")
 @pytest.mark.needs("check-jsonschema")
 def test_check_jsonschema_gives_the_same_verdicts(root: Path) -> None:
+    """F02, F15."""
     command = [sys.executable, "-m", "check_jsonschema", "--output-format", "json"]
     command += ["--schemafile", str(root / "schema" / "backend.schema.json"), *map(str, [*VALID, *FORM, *MEANING])]
 

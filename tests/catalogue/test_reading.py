@@ -142,6 +142,7 @@ def test_a_character_that_yaml_forbids_or_reads_in_two_ways_is_refused(character
 
 
 def test_a_key_given_twice_is_refused_with_both_places() -> None:
+    """F01."""
     with pytest.raises(DescriptionError) as raised:
         read("malloc: a\nfree: b\nmalloc: c\n")
 
@@ -151,10 +152,12 @@ def test_a_key_given_twice_is_refused_with_both_places() -> None:
 
 
 def test_a_key_given_twice_inside_a_list_item_is_refused() -> None:
+    """F01."""
     assert refused("- {a: 1, b: 2, a: 3}\n") == ["1:16 duplicate-key"]
 
 
 def test_two_spellings_of_one_number_are_one_key() -> None:
+    """F04: `35` and `0x23`."""
     assert refused("{35: a, 0x23: b}\n") == ["1:2 non-string-key", "1:9 duplicate-key"]
 
 
@@ -217,6 +220,7 @@ def test_only_yaml_1_2_is_read() -> None:
     "text", ["a:\n\tb: 1\n", "a: 1\t# why\n", "a:\t1\n", "{a: 1,\tb: 2}", "- a\n-\tb\n", "a: 1\t\r\n"]
 )
 def test_a_tab_between_words_is_called_a_tab(text: str) -> None:
+    """F05: in indentation, before a comment, and elsewhere."""
     with pytest.raises(DescriptionError) as raised:
         read(text)
 
@@ -232,6 +236,7 @@ def test_a_tab_in_text_or_in_a_comment_is_fine() -> None:
 
 @pytest.mark.parametrize("text", ["", "# comment\n", "---\n", "---\n...\n", "\n\n", "\ufeff"])
 def test_a_file_without_content_is_empty(text: str) -> None:
+    """F07: no bytes, only comments, only a mark."""
     assert refused(text) == ["1:1 empty-document"]
 
 
@@ -240,7 +245,9 @@ def test_null_is_not_empty() -> None:
 
 
 def test_a_second_document_is_refused_by_its_line() -> None:
+    """F08."""
     assert message("a: 1\n---\nb: 2\n") == "a second document starts at line 2: a file holds one"
+    assert read("---\na: 1\n...\n") == {"a": 1}
 
 
 def test_bad_yaml_says_what_was_expected_and_where_it_began() -> None:
@@ -268,6 +275,7 @@ ATTACKS = {
     "nested lists": ("".join(f"{' ' * depth}-\n" for depth in range(1100)), "too-deep"),
     "nested mappings": ("".join(f"{' ' * depth}a:\n" for depth in range(1400)), "too-deep"),
     "nested in one line": ("- " * 5000, "too-deep"),
+    "braces": ("{a: " * 5000, "too-deep"),
     "many nodes": ("[" + "a," * 200_000 + "]", "too-many-nodes"),
     "many faults": ("a: 1\n" * 200_000, "duplicate-key"),
     "many directives": ("%TAG !a b\n" * 100_000 + "--- a", "invalid-yaml"),
@@ -277,6 +285,7 @@ ATTACKS = {
 
 @pytest.mark.parametrize(("text", "reference"), ATTACKS.values(), ids=ATTACKS.keys())
 def test_an_attack_is_refused_in_a_second_and_a_hundred_megabytes(text: str, reference: str) -> None:
+    """F10, F11: what unfolds, contains itself or nests without end; the message is bounded too."""
     content = text.encode()
     tracemalloc.start()
     start = time.process_time()
@@ -304,6 +313,7 @@ def test_tabs_in_a_long_comment_after_many_signs_do_not_take_long() -> None:
 
 
 def test_ordinary_anchors_work() -> None:
+    """F10."""
     data = read("a: &x {b: 1}\nc: [*x, *x]\nd: &x 2\ne: *x\n")
 
     assert data == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}], "d": 2, "e": 2}

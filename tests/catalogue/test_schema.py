@@ -49,6 +49,7 @@ def test_the_committed_schema_is_current(contract: Contract) -> None:
 
 
 def test_the_schema_is_valid_by_its_own_dialect() -> None:
+    """F15."""
     Draft202012Validator.check_schema(json.loads(COMMITTED))
 
 
@@ -61,6 +62,7 @@ def test_every_pattern_and_every_type_has_its_words() -> None:
 
 
 def test_no_keyword_is_from_another_dialect() -> None:
+    """F15."""
     used = {key for _path, node in nodes(json.loads(COMMITTED)) for key in node}
 
     assert used <= KEYWORDS

@@ -80,6 +80,7 @@ def test_a_missing_path_and_an_empty_folder_are_told_and_end_nothing(
 
 
 def test_a_file_that_takes_a_name_without_saying_so_is_refused_with_both_files(written: Callable[..., Path]) -> None:
+    """F01: two files of one backend."""
     file = written("mine", "host")
 
     paths = found(file)

@@ -57,6 +57,7 @@ def test_every_shipped_file_has_no_fault(file: Any, contract: Contract) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_that_is_removed_is_missed_by_its_name(name: str, toy: dict[str, Any], faults: Faults) -> None:
+    """The mutation check, on a file that binds everything."""
     toy["operations"].pop(name, None)
     toy["absent"].pop(name, None)
 
@@ -132,6 +133,7 @@ def test_a_key_removed_anywhere_in_the_skeleton_is_missed(toy: dict[str, Any], f
 
 @pytest.mark.parametrize("written", ["0o43", "043", "08", "1e3", "1:30", "35.0", ".nan", "1_000", "0b1"])
 def test_another_spelling_of_a_number_is_refused_as_written(written: str, toy: dict[str, Any], faults: Faults) -> None:
+    """F04."""
     text = yaml.safe_dump(toy).replace("unknown: 30", f"unknown: {written}", 1)
 
     found = [fault for fault in faults(text) if fault.reference == "bad-number"]
@@ -143,6 +145,7 @@ def test_another_spelling_of_a_number_is_refused_as_written(written: str, toy: d
 def test_decimal_and_hexadecimal_numbers_are_accepted(
     written: str, number: int, toy: dict[str, Any], faults: Faults
 ) -> None:
+    """F04."""
     text = yaml.safe_dump(toy).replace("unknown: 30", f"unknown: {written}")
 
     found = faults(text)
@@ -152,6 +155,7 @@ def test_decimal_and_hexadecimal_numbers_are_accepted(
 
 
 def test_two_codes_that_are_one_number_are_refused(toy: dict[str, Any], faults: Faults) -> None:
+    """F04."""
     toy["libraries"]["runtime"]["status"]["kinds"] = {"out_of_memory": 35, "not_ready": [600, 600]}
     toy["libraries"]["runtime"]["status"]["kinds"]["no_device"] = 0x23
 
@@ -167,6 +171,7 @@ def test_two_codes_that_are_one_number_are_refused(toy: dict[str, Any], faults: 
 def test_a_version_is_text_or_an_integer(
     since: str, reference: str | None, toy: dict[str, Any], faults: Faults
 ) -> None:
+    """F03."""
     variants = f"    sync:\n      - {{since: {since}, call: toy_sync_v2}}\n      - toy_sync\n"
     text = yaml.safe_dump({**toy, "operations": {**toy["operations"], "sync": "@"}}).replace(
         "  sync: '@'\n", variants[2:]
@@ -181,6 +186,7 @@ def test_a_version_is_text_or_an_integer(
 
 
 def test_a_version_with_two_digits_is_later_than_one_with_one(toy: dict[str, Any], faults: Faults) -> None:
+    """F03: 12.10 is later than 12.9."""
     toy["operations"]["sync"] = [{"before": "12.10", "call": "a"}, {"since": "12.9", "call": "b"}]
 
     assert [fault.reference for fault in faults(toy)] == ["overlapping-versions"]
@@ -192,14 +198,27 @@ def test_12_and_12_0_are_one_version(toy: dict[str, Any], faults: Faults) -> Non
     assert faults(toy) == ()
 
 
-def test_a_bare_word_that_is_a_boolean_elsewhere_is_refused(toy: dict[str, Any], faults: Faults) -> None:
-    text = (
-        yaml.safe_dump({**toy, "x-note": "free to say"})
-        .replace("title: Toy", "title: NO")
-        .replace("free to say", "off")
-    )
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("title: Toy", "title: NO", "title: `NO` is text here, and a boolean to other YAML readers"),
+        ("name: toy", "name: on", "name: `on` is text here, and a boolean to other YAML readers"),
+        ("platforms:\n- linux", "platforms:\n- off", "platforms[0]: unknown value `off`"),
+        ("title: Toy", "title: Toy\npresence: {visibility: [NO, TOY_DEVICES]}",
+         "presence.visibility[0]: `NO` is text here, and a boolean to other YAML readers"),
+        ("title: Toy", "title: Toy\npresence: {required: no}",
+         "presence.required: expected true or false, found the text `no`"),
+        ("  sync: toy_sync", "  sync: off", "operations.sync: `off` is text here, and a boolean to other YAML readers"),
+    ],
+)  # fmt: skip
+def test_a_bare_word_that_is_a_boolean_elsewhere_is_refused(
+    old: str, new: str, said: str, toy: dict[str, Any], faults: Faults
+) -> None:
+    """F02: in a name, a symbol, a list, and where a boolean is meant; `x-…` is free to say it."""
+    text = yaml.safe_dump({**toy, "x-note": "free to say"}).replace("free to say", "off")
+    assert old in text
 
-    assert shown(faults(text)) == ["title: `NO` is text here, and a boolean to other YAML readers"]
+    assert shown(faults(text.replace(old, new, 1))) == [said]
 
 
 # Empty and odd files.
@@ -218,6 +237,7 @@ def test_a_bare_word_that_is_a_boolean_elsewhere_is_refused(toy: dict[str, Any],
     ],
 )
 def test_a_file_that_is_no_mapping_is_told_so(text: str, message: str, tmp_path: Path) -> None:
+    """F07."""
     file = tmp_path / "x.yaml"
     file.write_text(text, "utf-8")
 
@@ -227,6 +247,7 @@ def test_a_file_that_is_no_mapping_is_told_so(text: str, message: str, tmp_path:
 
 
 def test_a_section_with_nothing_in_it_is_told_so(toy: dict[str, Any], faults: Faults) -> None:
+    """F07."""
     toy["libraries"] = None
     text = yaml.safe_dump(toy, sort_keys=False).replace("libraries: null", "libraries:")
 

@@ -38,6 +38,7 @@ def line(file: Path, text: str) -> int:
 
 
 def test_a_value_is_told_with_its_place_and_what_it_replaced(layered: Layered) -> None:
+    """F13: a base and two files over it."""
     base = layered.folder / "toy.yaml"
     site = layered.extend("operations: {malloc: siteMalloc}\n")
     mine = layered.extend("operations: {malloc: myMalloc}\n", stem="mine", base="site", name="mine")
@@ -93,6 +94,7 @@ def test_an_item_that_was_put_before_others_has_replaced_none(layered: Layered) 
 
 
 def test_the_variable_that_goes_before_a_file_is_told_too(layered: Layered, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F13: and the environment."""
     monkeypatch.setenv("NBXRT_TOY_RUNTIME", "/opt/libtoy.so")
 
     ended = nbxrt("explain", "toy", "libraries.runtime.names")

@@ -80,6 +80,7 @@ def test_an_operation_is_replaced_whole(layered: Layered) -> None:
 
 
 def test_a_library_is_replaced_key_by_key_and_each_key_whole(layered: Layered) -> None:
+    """F17: what is replaced is replaced whole."""
     file = layered.extend("libraries: {runtime: {status: {success: 7}}}\n")
 
     alone = description(name="alone")
@@ -180,6 +181,7 @@ def test_changing_a_list_that_is_not_there_is_a_fault(layered: Layered) -> None:
 
 
 def test_null_turns_an_optional_operation_off_and_its_capability_with_it(layered: Layered) -> None:
+    """F17."""
     layered.base(operations={"host_register": "toyRegister"}, without=(), absent={})
     text = (layered.folder / "toy.yaml").read_text("utf-8").replace("  host_register: the toy has none\n", "")
     layered.put("toy", text)
@@ -221,6 +223,7 @@ def test_structures_that_only_a_turned_off_operation_used_are_no_fault(layered: 
 
 
 def test_null_on_what_is_required_is_told_with_both_places(layered: Layered) -> None:
+    """F17."""
     fault = layered.fault("operations: {malloc: null}\n")
 
     line = (layered.folder / "toy.yaml").read_text("utf-8").splitlines().index("  malloc: toyMalloc") + 1
@@ -230,11 +233,13 @@ def test_null_on_what_is_required_is_told_with_both_places(layered: Layered) -> 
 
 
 def test_null_on_an_unknown_key_is_an_unknown_key(layered: Layered) -> None:
+    """F17, F18."""
     assert layered.fault("nonsense: null\n").reference == "unknown-key"
     assert layered.fault("operations: {malloc_asinc: null}\n").reference == "unknown-operation"
 
 
 def test_null_on_what_is_absent_already_is_told_with_both_places(layered: Layered) -> None:
+    """F17, F18: what the extended file does not have."""
     fault = layered.fault("operations: {host_register: null}\n")
 
     line = (layered.folder / "toy.yaml").read_text("utf-8").splitlines().index("  host_register: the toy has none") + 1

@@ -72,6 +72,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def test_a_packages_backend_is_opened_by_name_and_the_package_is_never_imported(site: Site) -> None:
+    """F20: what would raise or exit at import is not imported."""
     site.install("acme-gpu", "acme = acme.gpu", acme__gpu__acme=backend("acme"))
 
     answer = site.open("acme")
@@ -111,6 +112,7 @@ def test_list_and_doctor_show_it(site: Site) -> None:
 
 
 def test_a_built_in_name_is_never_replaced(site: Site) -> None:
+    """F20."""
     site.install("acme-gpu", "host = acme.gpu", acme__gpu__host=HOST.replace("title: Host memory", "title: Theirs"))
 
     assert site.python("import nbxrt; print(nbxrt.open('host').title)") == "Host memory\n"
@@ -148,6 +150,7 @@ SLOW = pytest.mark.tier("all")
 def test_a_broken_entry_point_harms_no_other_and_is_named_when_it_is_selected(
     site: Site, value: str, reason: str, cause: str
 ) -> None:
+    """F20."""
     site.install("acme-gpu", f"broken = {value}\nacme = acme.gpu", acme__gpu__acme=backend("acme"))
     (site.folder / "acme" / "empty").mkdir()
 
@@ -161,6 +164,7 @@ def test_a_broken_entry_point_harms_no_other_and_is_named_when_it_is_selected(
 
 
 def test_invalid_yaml_of_a_package_names_the_entry_point(site: Site) -> None:
+    """F20."""
     site.install("acme-gpu", "acme = acme.gpu", acme__gpu__acme="name: [\n", acme__gpu__other=backend("other"))
 
     text = str(site.open("acme")["text"])
@@ -200,6 +204,7 @@ def test_a_broken_offer_takes_nobodys_place_and_a_file_that_is_offered_twice_is_
 
 
 def test_damaged_metadata_harms_nobody(site: Site) -> None:
+    """F20: and `import nbxrt` is silent."""
     site.install("acme-gpu", "acme = acme.gpu", acme__gpu__acme=backend("acme"))
     (site.folder / "damaged-1.0.dist-info").mkdir()
     (site.folder / "damaged-1.0.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe[nbxrt\x00")
