@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: and None where the array does not say which one it is on.
 Span = tuple[int, int, str, "int | None", bool]
 HOST = -1
+#: Streams that are remembered by handle.
+_MOST_STREAMS = 64
 
 _HOST_INTERFACE = "__array_interface__"
 
@@ -72,6 +74,8 @@ class Spans:
             if memory.home != handle and (self._captures or not self._is_recorded(memory.address, handle)):
                 stream = self._streams.get(handle)
                 if stream is None:
+                    if len(self._streams) >= _MOST_STREAMS:  # those that are closed are not told from the others
+                        self._streams.clear()
                     stream = self._streams[handle] = Stream.from_handle(handle, self._device)
                 memory.used_on(stream)
 

@@ -11,6 +11,7 @@ from nbxrt.memory.entries import Direct, Entry, this_thread
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
 from nbxrt.memory.policies import DirectPolicy, Policy, check_name, make_policy
+from nbxrt.memory.reclaiming import Reclaiming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class DeviceAllocator:
         self.live: dict[int, Any] = {}
         #: The bins by device, stream and size. With one device it is also found where none is given.
         self.table: dict[Any, dict[Any, dict[int, Any]]] = {}
-        self._lock = RLock()  # guards the policies, the layers and the hooks
+        self._lock = RLock()  # guards the policies and the layers
         self._policies: dict[int, Policy] = {}
-        self._hooks: list[Callable[[int, int], object]] = []
+        self._reclaiming = Reclaiming()
         self._watchers: list[Callable[[int, int, int], object]] = []
         self._lost: errors.DeviceError | None = None
         self._count = runtime.device_count()
@@ -267,19 +268,13 @@ class DeviceAllocator:
     def register_reclaim_hook(self, function: "Callable[[int, int], object]") -> "Callable[[], None]":
         """Call a function with device and bytes when memory runs out, so that it frees some; the answer unregisters it.
 
-        It is called before the one retry, by the thread that asks, without any lock of the account.
+        It is called before the one retry, by the thread that asks, without any lock of the account. It may allocate:
+        requests of its own that are not met ask no function. What it raises stops neither the others nor the retry, and
+        is told with the error, or by a warning where the retry was met.
         Raises: ArgumentTypeError.
         """
         checking.function("register_reclaim_hook", "a function of device and bytes", function)
-        with self._lock:
-            self._hooks.append(function)
-
-        def unregister() -> None:
-            with self._lock:
-                if function in self._hooks:
-                    self._hooks.remove(function)
-
-        return unregister
+        return self._reclaiming.register(function)
 
     # devices
 
@@ -425,6 +420,7 @@ class DeviceAllocator:
     def renew_locks(self) -> None:
         """Make every lock anew, in a process that was forked: another thread's would never be given back."""
         self._lock = RLock()
+        self._reclaiming.renew_lock()
         for policy in self._policies.values():
             policy.renew_locks()
         if self._pinned is not None:
@@ -510,31 +506,7 @@ class DeviceAllocator:
 
     def rescue(self, entry: "Any", error: errors.OutOfMemoryError) -> int:
         """An address after everything was done to find memory. Raises: OutOfMemoryError with all that is known."""
-        policy = self._policies[entry.tally.device]
-        self._reclaim(policy, entry.nbytes)
-        try:
-            address: int = entry.refill()
-        except errors.OutOfMemoryError as still:
-            from nbxrt.memory.outofmemory import explained
-
-            raise explained(policy, entry.nbytes, still) from error
-        return address
-
-    def _reclaim(self, policy: Policy, nbytes: int) -> None:
-        """Wait for what is in use elsewhere, collect garbage, ask the hooks, and give all that is free back."""
-        import gc
-
-        gc.collect()
-        with self._lock:
-            hooks = list(self._hooks)
-        for hook in hooks:
-            hook(policy.home.device, nbytes)
-        try:
-            policy.drain()
-            policy.trim(0)
-        except errors.DeviceError as error:
-            if error.sticky:
-                raise
+        return self._reclaiming.retry(self._policies[entry.tally.device], entry, error)
 
     def failed(self, error: errors.DeviceError) -> bool:
         """Note an error of the vendor's library; whether it is to be raised: of a lost context only the first is."""

@@ -15,8 +15,13 @@ MIB = 1 << 20
 _NOT_REPORTED = 2**64 - 1
 
 
-def explained(policy: "Policy", requested: int, cause: errors.OutOfMemoryError) -> errors.OutOfMemoryError:
-    """The error for a request that could not be met, with everything that is known of the device as attributes."""
+def explained(
+    policy: "Policy", requested: int, cause: errors.OutOfMemoryError, failed: "Sequence[Exception]" = ()
+) -> errors.OutOfMemoryError:
+    """The error for a request that could not be met, with everything that is known of the device as attributes.
+
+    `failed` is what functions raised that should have freed memory.
+    """
     facts = _facts(policy, requested)
     lines = [
         f"{_mib(requested)} were requested and could not be had on device {policy.home.device}",
@@ -24,6 +29,7 @@ def explained(policy: "Policy", requested: int, cause: errors.OutOfMemoryError) 
         f"  this account holds {_mib(facts['allocated'])} of {_mib(facts['reserved'])} reserved; the largest free "
         f"block is {_mib(facts['largest_free'])}, and {facts['fragmentation']:.0%} of what is free is in smaller ones",
         *_said_of_processes(facts),
+        *(f"  a reclaim hook raised {type(each).__name__}: {each}" for each in failed),
         f"  after {cause.summary}",
     ]
     fields = {name: getattr(cause, name) for name in ("operation", "symbol", "library", "code", "name", "text", "kind")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +57,31 @@ def test_the_error_says_who_holds_what_and_the_pool_is_usable_afterwards(
     account.free(account.malloc(90 * MIB))
 
 
+def test_the_whole_message_names_every_number(runtime: nbxrt.Runtime, simulation: Simulation) -> None:
+    simulation.memory = 100 * MIB
+    simulation.set_processes(0, [(os.getpid(), 96 * MIB), (4242, 3 * MIB), (4243, 2**64 - 1)])
+    account = nbxrt.DeviceAllocator(runtime, "caching")
+    blocks = [account.malloc(9 * MIB) for _block in range(8)]
+    for ptr in blocks[::2]:
+        account.free(ptr)
+
+    with pytest.raises(nbxrt.OutOfMemoryError) as caught:
+        account.malloc(30 * MIB)
+
+    assert str(caught.value).splitlines() == [
+        "30.0 MiB were requested and could not be had on device 0",
+        "  the device has 20.0 MiB free of 100.0 MiB",
+        "  this account holds 36.0 MiB of 80.0 MiB reserved; the largest free block is 9.0 MiB, "
+        "and 80% of what is free is in smaller ones",
+        "  this process has 16.0 MiB more there: context, code, other allocators",
+        "  process 4242 has 3.0 MiB",
+        "  process 4243 has an unknown amount",
+        "  after `malloc` failed: OUT_OF_MEMORY (2): There is not enough memory.",
+        "",
+        "hint: enough is free but in pieces: `NBXRT_ALLOCATOR=expandable` moves memory to where it is needed",
+    ]
+
+
 def test_the_next_step_is_the_one_that_helps(runtime: nbxrt.Runtime, simulation: Simulation) -> None:
     simulation.memory = 100 * MIB
     account = nbxrt.DeviceAllocator(runtime, "caching")
@@ -99,6 +125,102 @@ def test_hooks_are_asked_before_the_one_retry(account: nbxrt.DeviceAllocator, si
         account.malloc(50 * MIB)
     assert len(asked) == 1
     account.free(ptr)
+
+
+def test_a_hook_that_raises_stops_neither_the_others_nor_the_retry(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    simulation.memory = 64 * MIB
+    cache = [account.malloc(40 * MIB)]
+
+    def broken(_device: int, _nbytes: int) -> None:
+        raise ValueError("no cache here")
+
+    def reclaim(_device: int, _nbytes: int) -> None:
+        while cache:
+            account.free(cache.pop())
+        simulation.advance()
+
+    account.register_reclaim_hook(broken)
+    account.register_reclaim_hook(reclaim)
+
+    with pytest.warns(RuntimeWarning, match="a reclaim hook raised ValueError: no cache here"):
+        account.malloc(50 * MIB)
+    with pytest.raises(nbxrt.OutOfMemoryError, match="a reclaim hook raised ValueError: no cache here") as caught:
+        account.malloc(50 * MIB)
+
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_a_hook_may_allocate_and_is_not_asked_again_for_that(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    simulation.memory = 64 * MIB
+    asked: list[int] = []
+
+    def greedy(_device: int, nbytes: int) -> None:
+        asked.append(nbytes)
+        account.free(account.malloc(MIB))
+        account.malloc(60 * MIB)
+
+    account.register_reclaim_hook(greedy)
+    account.malloc(40 * MIB)
+
+    with pytest.raises(nbxrt.OutOfMemoryError, match="a reclaim hook raised OutOfMemoryError"):
+        account.malloc(50 * MIB)
+
+    assert asked == [50 * MIB]
+    assert account.memory_allocated(0) == 40 * MIB
+
+
+def test_a_finalizer_that_runs_out_of_memory_harms_nothing(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    simulation.memory = 64 * MIB
+    failed: list[str] = []
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me, self.ptr = self, account.malloc(20 * MIB)
+
+        def __del__(self) -> None:
+            try:
+                account.malloc(1 << 40)
+            except nbxrt.OutOfMemoryError as error:
+                failed.append(error.message.splitlines()[0])
+            account.free(self.ptr)
+            simulation.advance()
+
+    Cycle()
+
+    ptr = account.malloc(50 * MIB)
+
+    assert failed == ["1048576.0 MiB were requested and could not be had on device 0"]
+    assert account.memory_allocated(0) == 50 * MIB
+    account.free(ptr)
+
+
+def test_memory_that_another_thread_frees_meanwhile_is_found(
+    account: nbxrt.DeviceAllocator, simulation: Simulation
+) -> None:
+    simulation.memory = 64 * MIB
+    held = account.malloc(40 * MIB)
+    begin, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begin.wait(10)
+        account.free(held)
+        simulation.advance()
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    account.register_reclaim_hook(lambda _device, _nbytes: (begin.set(), done.wait(10)))
+
+    account.malloc(50 * MIB)
+
+    thread.join()
+    assert account.memory_allocated(0) == 50 * MIB
 
 
 def test_memory_that_is_in_use_elsewhere_is_waited_for(pool: nbxrt.DeviceAllocator, simulation: Simulation) -> None:
