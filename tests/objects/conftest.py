@@ -106,6 +106,27 @@ def simulation(
     return built
 
 
+def _backends() -> list[Any]:
+    """Backends for tests that start processes; one is enough for the fast tier."""
+    if ELSEWHERE:
+        return [ELSEWHERE]
+    full = pytest.mark.tier("all")
+    return [
+        pytest.param("cuda", marks=simulations.NEEDED),
+        pytest.param("host", marks=full),
+        pytest.param("hip", marks=[*simulations.NEEDED, full]),
+    ]
+
+
+@pytest.fixture(params=_backends())
+def backend(request: pytest.FixtureRequest) -> Simulation | str:
+    """A backend for other processes: the name of a real one, or a simulation."""
+    if ELSEWHERE or request.param == "host":
+        return str(request.param)
+    built: Simulation = request.getfixturevalue("simulated")(request.param)
+    return built
+
+
 @pytest.fixture
 def held() -> Callable[[], int]:
     """Says how many blocks of device memory somebody holds, as the account counts small ones."""
