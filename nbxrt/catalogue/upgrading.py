@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.contract import Contract, Operation
     from nbxrt.catalogue.document import Document
 
+_BREAK = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
@@ -38,6 +39,7 @@ class Upgrade:
 def upgraded(text: str, contract: Contract, name: str) -> Upgrade:
     """The text of a file, shown as `name`, for the contract; the same text where there is nothing newer.
 
+    A file that extends another gets the contract's number alone: what is new is answered by the one that it extends.
     Raises: DescriptionError for a file that is no YAML, NbxrtError for one that has no contract of its own or is
     written in a way that cannot be edited.
     """
@@ -49,7 +51,8 @@ def upgraded(text: str, contract: Contract, name: str) -> Upgrade:
         raise NbxrtError(f"`{name}` does not say which contract it was written for", hint=hint)
     if before >= contract.number:
         return Upgrade(text, before, before, ())
-    added = [operation for operation in contract.operations.values() if _is_new(operation, before, data)]
+    is_whole = "extends" not in data
+    added = [each for each in contract.operations.values() if is_whole and _is_new(each, before, data)]
     edited = _edited(text, document, contract.number, added)
     _prove(edited, data, contract.number, added, name)
     return Upgrade(edited, before, contract.number, tuple(each.name for each in added))
@@ -67,7 +70,8 @@ def _reason(operation: Operation) -> str:
 
 def _edited(text: str, document: Document, number: int, added: Sequence[Operation]) -> str:
     lines = _LINE.findall(text)
-    end = "\r\n" if "\r\n" in text else "\n"
+    first = _BREAK.search(text)
+    end = first.group() if first else "\n"
     place = document.place(("contract",)).value
     line = lines[place.line - 1]
     lines[place.line - 1] = line[: place.column - 1] + str(number) + line[place.end_column - 1 :]

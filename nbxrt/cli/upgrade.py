@@ -25,7 +25,7 @@ def command(file: Path) -> None:
     try:
         text = content[len(mark) :].decode()
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{file} is not UTF-8") from error
+        raise click.UsageError(f"{file} is not UTF-8, and is not edited: save it as UTF-8 first") from error
     upgrade = upgrading.upgraded(text, contract.load(), str(file))
     writer = Writer(stderr=True)
     if upgrade.now == upgrade.before:

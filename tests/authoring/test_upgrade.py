@@ -50,6 +50,12 @@ def test_the_upgraded_file_is_right_for_the_newer_contract(name: str, grown: Con
     assert validation.check(reading.read(upgrade.text.encode(), name), grown) == ()
 
 
+def test_what_a_file_extends_answers_for_it(grown: Contract) -> None:
+    upgrade = upgrading.upgraded("contract: 1\nextends: cuda\nabsent: {ipc: no}\n", grown, "x.yaml")
+
+    assert upgrade == upgrading.Upgrade("contract: 2\nextends: cuda\nabsent: {ipc: no}\n", 1, 2, ())
+
+
 def test_an_operation_whose_group_is_absent_is_answered_already(grown: Contract) -> None:
     file = SHIPPED["metal.yaml"].replace("\nabsent:\n", "\nabsent:\n  device: not here\n  memory: not here\n")
 
@@ -66,6 +72,7 @@ def test_a_file_of_the_newest_contract_stays_as_it_is(contract: Contract) -> Non
 
 
 FORMS = {
+    "line breaks of old": ("contract: 1\rabsent:\r", f"contract: 2\rabsent:\r  {LIGHT}\r  {COPIES}\r"),
     "no section": ("contract: 1\n", f"contract: 2\n\nabsent:\n  {LIGHT}\n  {COPIES}\n"),
     "no line break at the end": (
         "contract: 1",
