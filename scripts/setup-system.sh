@@ -8,6 +8,7 @@ packages=(
     ocl-icd-libopencl1 pocl-opencl-icd opencl-c-headers
     libze1 libze-dev
     libopenmpi-dev openmpi-bin
+    binutils-mingw-w64-x86-64
 )
 
 is_installed() {

@@ -103,7 +103,18 @@ def _level_zero() -> str:
 
 
 def _headers() -> str:
-    names = ("triton", "nvml", "nccl", "cccl-12", "cccl-13", "torch-npu", "amd-smi", "rccl", "debian")
+    names = (
+        "triton",
+        "nvml",
+        "nccl",
+        "cccl-12",
+        "cccl-13",
+        "torch-npu",
+        "amd-smi",
+        "rccl",
+        "cuda-12-windows",
+        "debian",
+    )
     there = [WHEELS / name / "installed" for name in names]
     return _wheels() or ("" if all(map(Path.exists, there)) else "scripts/setup-wheels.sh could not fetch all of them")
 
@@ -116,6 +127,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "check-jsonschema": _module("check_jsonschema"),
     "cuda-pathfinder": _pathfinder,
     "gobjc": objective_c.missing,
+    "mingw": _program("x86_64-w64-mingw32-ld"),
     "mpi": _engine("mpi", "mpirun"),
     "level-zero": _level_zero,
     "headers": _headers,

@@ -106,7 +106,7 @@ def returned(returns: tuple[Any, ...]) -> Type:
 def differences(answer: Mapping[str, Any], takes: list[Type], returns: Type) -> Iterator[str]:
     """Each point in which a declaration differs from what the file states."""
     if answer["kind"] != "function":
-        yield "is a data object in the header, not a function"
+        yield "is a data object in the header, not a function: name the function's own symbol"
         return
     given = answer["takes"]
     if len(given) != len(takes):

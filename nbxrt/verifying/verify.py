@@ -265,7 +265,7 @@ def _ask_library(claims: Claims, file: Path, exported: symbols.Exports, found: F
         _row(found, f"libraries.{role}.identity").checked(file.name, _identity_faults(identity, exported, file))
     here = Machine().processor
     if exported.processor not in ("", here):
-        yield f"{file.name} is built for {exported.processor}, and this is {here}: it was read, and cannot be loaded"
+        yield f"{file.name} is built for {exported.processor}, and this is {here}: it was read, but give the one for this machine to try it"
 
 
 def _missing(calls: Sequence[Function], exported: symbols.Exports, file: Path) -> Iterator[str]:
@@ -274,10 +274,13 @@ def _missing(calls: Sequence[Function], exported: symbols.Exports, file: Path) -
         return
     data = [symbol for symbol in names if symbol in exported.data]
     yield (
-        f"{_listed(data)} is a data object in {file.name}, not a function"
+        f"{_listed(data)} is a data object in {file.name}, not a function: {_NO_FUNCTION}"
         if data
         else f"{file.name} does not export {_listed(names)}"
     )
+
+
+_NO_FUNCTION = "name the function's own symbol, or give the operation a reason under `absent`"
 
 
 def _identity_faults(identity: Mapping[str, Any], exported: symbols.Exports, file: Path) -> Iterator[str]:

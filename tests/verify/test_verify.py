@@ -156,7 +156,7 @@ CONTRADICTIONS = {
     ),
     "a data object": (
         ("toyError_t toyEventRecord(toyEvent_t event, toyStream_t stream)", "extern int toyEventRecord"),
-        "operations.event_record", "`toyEventRecord` is a data object in the header, not a function",
+        "operations.event_record", "`toyEventRecord` is a data object in the header, not a function: name the function's own symbol",
     ),
     "another name": (
         ("toyEventSync", "toyEventWait"), "operations.event_sync", "no header declares `toyEventSync`",
@@ -324,7 +324,10 @@ def test_a_symbol_that_is_data_is_no_function(tmp_path: Path) -> None:
 
     result = verifying.verify(_toy(tmp_path), libraries=[library])
 
-    said = "`toyAbout` is a data object in libtoy.so.1, not a function"
+    said = (
+        "`toyAbout` is a data object in libtoy.so.1, not a function: name the function's own symbol, "
+        "or give the operation a reason under `absent`"
+    )
     assert _faults(result) == {"operations.pointer_attributes": (said,)}
 
 
