@@ -265,7 +265,10 @@ def _ask_library(claims: Claims, file: Path, exported: symbols.Exports, found: F
         _row(found, f"libraries.{role}.identity").checked(file.name, _identity_faults(identity, exported, file))
     here = Machine().processor
     if exported.processor not in ("", here):
-        yield f"{file.name} is built for {exported.processor}, and this is {here}: it was read, but give the one for this machine to try it"
+        yield (
+            f"{file.name} is built for {exported.processor}, and this is {here}: it was read, but only the one "
+            "for this machine can be tried"
+        )
 
 
 def _missing(calls: Sequence[Function], exported: symbols.Exports, file: Path) -> Iterator[str]:

@@ -156,7 +156,8 @@ CONTRADICTIONS = {
     ),
     "a data object": (
         ("toyError_t toyEventRecord(toyEvent_t event, toyStream_t stream)", "extern int toyEventRecord"),
-        "operations.event_record", "`toyEventRecord` is a data object in the header, not a function: name the function's own symbol",
+        "operations.event_record",
+        "`toyEventRecord` is a data object in the header, not a function: name the function's own symbol",
     ),
     "another name": (
         ("toyEventSync", "toyEventWait"), "operations.event_sync", "no header declares `toyEventSync`",
