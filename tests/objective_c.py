@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
 import platform
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-SOURCES = Path(__file__).parent / "metal" / "stub"
-_C = ("-shared", "-fPIC", "-O1", "-std=gnu11", "-Wall", "-Werror")
+from nbxrt.simulation import CompilerError, standing_in
+from nbxrt.simulation.building import compiler
 
+if TYPE_CHECKING:
+    from nbxrt.simulation import StandIn
 
 #: Whether the stand-in is for this machine: its objc_msgSend is written in assembly.
 IS_FOR_THIS_MACHINE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
@@ -27,43 +26,24 @@ def missing() -> str:
     """Why the stand-in cannot be compiled here; empty when it can."""
     if not IS_FOR_THIS_MACHINE:
         return FOR_WHICH
-    if shutil.which("gcc") is None:
-        return "no `gcc` on the PATH"
-    found = subprocess.run(["gcc", "-print-prog-name=cc1obj"], capture_output=True, text=True, check=False)
-    return "" if Path(found.stdout.strip()).is_absolute() else "gcc has no Objective-C (Debian's `gobjc`)"
+    try:
+        return standing_in.why_no_objective_c(compiler())
+    except CompilerError as error:
+        return error.summary
 
 
-def compiled() -> Path:
-    """The folder with `libobjc.so` (the runtime with messages) and `libMetal.so`; compiled once a machine."""
-    names = ("messages.S", "runtime.c", "framework.m")
-    content = b"".join((SOURCES / name).read_bytes() for name in names)
-    cache = Path(tempfile.gettempdir()) / f"nbxrt-test-objective-c-{os.getuid()}"
-    folder = cache / hashlib.sha256(content).hexdigest()[:16]
-    if not folder.exists():
-        cache.mkdir(exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=cache))
-        _compile(*_C, SOURCES / "messages.S", SOURCES / "runtime.c", "-o", fresh / "libobjc.so", "-lobjc")
-        _compile(
-            *_C, "-Wno-objc-root-class", SOURCES / "framework.m", "-o", fresh / "libMetal.so",
-            f"-L{fresh}", "-l:libobjc.so", "-lobjc", "-lpthread", "-Wl,-rpath,$ORIGIN", "-Wl,-soname,libMetal.so",
-        )  # fmt: skip
-        try:
-            fresh.rename(folder)
-        except OSError:  # another process was quicker
-            shutil.rmtree(fresh)
-    return folder
-
-
-def _compile(*arguments: object) -> None:
-    subprocess.run(["gcc", *map(str, arguments)], check=True, capture_output=True, text=True)
+def compiled() -> StandIn:
+    """The stand-in for Metal in a folder of this user's; compiled once a machine."""
+    folder = Path(tempfile.gettempdir()) / f"nbxrt-test-objective-c-{os.getuid()}"
+    return standing_in.stand_in("metal", folder, cache=folder / "cache")
 
 
 class Stub:
     """The stand-in in this process: what it is told, and what it tells."""
 
-    def __init__(self, folder: Path) -> None:
-        self.runtime = folder / "libobjc.so"
-        self.framework = folder / "libMetal.so"
+    def __init__(self, built: StandIn) -> None:
+        self.runtime = built.paths["driver"]
+        self.framework = built.paths["runtime"]
         self._objc = ctypes.CDLL(str(self.runtime))
         self._metal = ctypes.CDLL(str(self.framework))
         for name in ("stub_live", "stub_committed", "stub_encoders", "stub_device_references"):

@@ -32,11 +32,14 @@ def mark(items: list[pytest.Item], folder: str) -> None:
                 item.add_marker(each)
 
 
+def cache() -> Path:
+    """Where what tests compile is kept, once a machine."""
+    return Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}"
+
+
 def built(backend: Any, folder: Path, **options: Any) -> Simulation:
     """A simulated vendor library in that folder; what is compiled for it is compiled once a machine."""
-    return build(
-        backend, folder, cache=Path(tempfile.gettempdir()) / f"nbxrt-test-simulations-{os.getuid()}", **options
-    )
+    return build(backend, folder, cache=cache(), **options)
 
 
 def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

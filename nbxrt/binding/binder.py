@@ -154,16 +154,16 @@ class Binder:
         return not devices or any(state.model in variants for state in devices)
 
     def _subject_of(self, operation: str) -> "Callable[..., Any]":
-        """What tells the device that a call is about: its stream's, its memory's, or the current one."""
-        names = [name for name, *_rest in self.contract["operations"][operation]["takes"]]
-        kinds = {name: kind for name, kind, *_rest in self.contract["operations"][operation]["takes"]}
+        """What tells the device that a call is about: it is named, it is its stream's or its memory's, or current."""
+        takes = self.contract["operations"][operation]["takes"]
 
-        def which(given: "tuple[Any, ...]", named: "Mapping[str, Any]") -> "Any":
-            values = dict(zip(names, given, strict=False)) | dict(named)
-            for name, value in values.items():
-                if kinds.get(name) == "stream" and "queues" in self.description["policies"]:
+        def which(given: "tuple[Any, ...]") -> "Any":
+            for (_name, kind, *_rest), value in zip(takes, given, strict=True):
+                if kind == "device":
+                    return self.listed().all()[value]
+                if kind == "stream" and "queues" in self.description["policies"]:
                     return self.policy("queues").find(value).state
-                block = self.addresses.look(value) if kinds.get(name) == "address" and type(value) is int else None
+                block = self.addresses.look(value) if kind == "address" else None
                 if block is not None:
                     return block.state
             return self.state()

@@ -497,16 +497,18 @@ def by_model(
     binder: "Binder", operation: str, made: "Mapping[str, Callable[..., Any]]", which: "Callable[..., Any]"
 ) -> "Callable[..., Any]":
     """The function of an operation whose steps differ by device; `which` gives the device that a call is about."""
+    source = Source(binder, operation)
+    parameters, checks = signature(source), prologue(source)
+    taken = ", ".join(name for name, *_rest in source.entry["takes"])
 
-    def function(*given: "Any", **named: "Any") -> "Any":
-        model = which(given, named).model
+    def chosen(*given: "Any") -> "Callable[..., Any]":
+        model = which(given).model
         if model not in made:
             raise not_for_model(binder, operation, {model})
-        return made[model](*given, **named)
+        return made[model]
 
-    function.__name__ = operation
-    function.__doc__ = next(iter(made.values())).__doc__
-    return function
+    source.globals["_chosen"] = chosen
+    return compiled(source, [f"def {operation}({parameters}):", *checks, f"return _chosen({taken})({taken})"])
 
 
 def not_for_model(binder: "Binder", operation: str, models: "Iterable[str]") -> errors.CapabilityError:

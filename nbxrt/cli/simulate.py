@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nbxrt import simulation
+from nbxrt import descriptions, simulation
 from nbxrt.cli.console import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from nbxrt.simulation import Simulation, StandIn
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -50,23 +52,41 @@ def command(
 
     NAME is a backend's name or the path of its file. Prints the variables that make a process use the library, as
     lines for a shell; docs/simulating.md lists those that set its devices, faults and times. Needs a C compiler.
+    Where operations are several calls or messages, it is a library that was written for that vendor's interface.
     """
+    is_written = simulation.has_stand_in(descriptions.load(name))
+    if is_written and (version or without):
+        raise click.UsageError("--version and --without are for libraries that are made from the file")
     try:
-        made = simulation.build(name, folder, version=version, without=without, devices=devices, memory=memory)
+        made = (
+            simulation.stand_in(name, folder, devices=devices, memory=memory)
+            if is_written
+            else simulation.build(name, folder, version=version, without=without, devices=devices, memory=memory)
+        )
     except OSError as error:
         raise click.FileError(str(folder), error.strerror) from error
-    variables = made.environment()
-    writer = Writer()
     if as_json:
-        paths = {role: str(path) for role, path in made.paths.items()}
-        versions = {role: ".".join(map(str, numbers)) for role, numbers in made.versions.items()}
-        facts = {"backend": made.name, "libraries": paths, "versions": versions, "environment": variables}
-        writer.json({**facts, "functions": len(made.symbols), "from_headers": sorted(made.from_headers)})
+        Writer().json({"backend": made.name, "environment": made.environment(), **_facts(made)})
         return
-    for variable, value in variables.items():
+    for variable, value in made.environment().items():
         click.echo(f"export {variable}={shlex.quote(value)}")
-    said = f"{len(made.from_headers)} of {len(made.symbols)} signatures are the vendor's headers'"
-    Writer(stderr=True).line(f"wrote {made.paths['runtime']}: {made.name}, {_counted(devices)}; {said}")
+    said = f"wrote {made.paths['runtime']}: {made.name}, {_counted(devices)}; {_source(made)}"
+    Writer(stderr=True).line(said)
+
+
+def _facts(made: Simulation | StandIn) -> dict[str, Any]:
+    paths = {role: str(path) for role, path in made.paths.items()}
+    if isinstance(made, simulation.StandIn):
+        return {"libraries": paths, "made_from": "vendor's interface"}
+    versions = {role: ".".join(map(str, numbers)) for role, numbers in made.versions.items()}
+    counts = {"functions": len(made.symbols), "from_headers": sorted(made.from_headers)}
+    return {"libraries": paths, "made_from": "backend file", "versions": versions, **counts}
+
+
+def _source(made: Simulation | StandIn) -> str:
+    if isinstance(made, simulation.StandIn):
+        return "written after the vendor's interface, not after the file"
+    return f"{len(made.from_headers)} of {len(made.symbols)} signatures are the vendor's headers'"
 
 
 def _counted(devices: int) -> str:

@@ -31,5 +31,18 @@ A process that uses one may set, lists separated by commas:
 from nbxrt.simulation.building import CompilerError, build
 from nbxrt.simulation.evidence import SignatureError
 from nbxrt.simulation.simulated import Call, Launch, Live, Simulation, read_log
+from nbxrt.simulation.standing_in import StandIn, has_stand_in, stand_in
 
-__all__ = ["Call", "CompilerError", "Launch", "Live", "SignatureError", "Simulation", "build", "read_log"]
+__all__ = [
+    "Call",
+    "CompilerError",
+    "Launch",
+    "Live",
+    "SignatureError",
+    "Simulation",
+    "StandIn",
+    "build",
+    "has_stand_in",
+    "read_log",
+    "stand_in",
+]

@@ -68,7 +68,7 @@ def build(
     home = Path(folder).absolute()
     home.mkdir(parents=True, exist_ok=True)
     name = plan.files["runtime"][0]
-    compiled = _compiled(wrapper_source(plan), contract_header(contract), name, _cache_folder(cache, home))
+    compiled = _compiled(wrapper_source(plan), contract_header(contract), name, cache_folder(cache, home))
     _place(compiled, home / name)
     paths = {role: _link(home, name, files) for role, files in plan.files.items()}
     return Simulation(plan, paths, devices, memory, from_headers)
@@ -116,8 +116,8 @@ def compiler() -> str:
     )
 
 
-def _cache_folder(given: str | os.PathLike[str] | None, home: Path) -> Path:
-    """The cache, or the build's own folder where the user's cache cannot be written to."""
+def cache_folder(given: str | os.PathLike[str] | None, home: Path) -> Path:
+    """The cache that is given, else the user's, else the build's own folder where that cannot be written to."""
     base = Path(given or os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     folder = base / "nbxrt" / "simulation" if given is None else base
     try:

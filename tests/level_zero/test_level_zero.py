@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nbxrt
-from libraries import make_library
+import simulations
 from nbxrt import verifying
+from nbxrt.simulation import stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,17 +27,13 @@ HEADER = Path("/usr/include/level_zero/ze_api.h")
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Runs a program with the driver of ze.c, which has some devices; what it says last."""
-    library = make_library(tmp_path / "libze_loader.so.1", (Path(__file__).parent / "ze.c").read_text("utf-8"))
+    """Runs a program with the stand-in for the driver, which has some devices; what it says last."""
+    made = stand_in("level_zero", tmp_path, cache=simulations.cache())
 
     def running(program: str, devices: int = 1) -> dict[str, Any]:
         text = "import ctypes, json\nimport nbxrt\ndef said(**facts): print(json.dumps(facts))\n"
         paths = filter(None, (str(Path(nbxrt.__file__).parents[1]), os.environ.get("PYTHONPATH")))
-        added = {
-            "NBXRT_LEVEL_ZERO_RUNTIME": str(library),
-            "ZE_FAKE_DEVICES": str(devices),
-            "PYTHONPATH": os.pathsep.join(paths),
-        }
+        added = {**made.environment(devices=devices), "PYTHONPATH": os.pathsep.join(paths)}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
         command = [sys.executable, "-c", text + textwrap.dedent(program)]
         done = subprocess.run(command, env=inherited | added, capture_output=True, text=True, check=False)

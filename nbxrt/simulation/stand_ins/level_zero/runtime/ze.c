@@ -1,8 +1,10 @@
 /* A Level Zero driver without a GPU, written after ze_api.h and not after the backend file: what the file says of the
    interface meets what the header says. Work is done when it is appended; structures without their number are refused.
-   ZE_FAKE_DEVICES is the number of devices; a kernel named `add` adds vectors of 32-bit numbers. */
+   NBXRT_SIM_DEVICES is the number of devices, of which the second is no GPU; NBXRT_SIM_MEMORY the bytes of each. A kernel
+   named `add` adds vectors of 32-bit numbers. */
 #define _GNU_SOURCE
 #include <level_zero/ze_api.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +21,9 @@ static struct _ze_device_handle_t the_devices[8];
 static int initialized;
 int ze_fake_live, ze_fake_memory;
 
-static int devices(void) { const char *said = getenv("ZE_FAKE_DEVICES"); return said ? atoi(said) : 1; }
+static uint64_t setting(const char *name, uint64_t otherwise) { const char *said = getenv(name); return said ? strtoull(said, NULL, 10) : otherwise; }
+static int devices(void) { uint64_t count = setting("NBXRT_SIM_DEVICES", 1); return count < 8 ? (int)count : 8; }
+static uint64_t memory(void) { return setting("NBXRT_SIM_MEMORY", 8ull << 30); }
 static void *make(enum kind kind, void *of) {
     thing *made = calloc(1, sizeof *made);
     made->kind = kind; made->of = of;
@@ -71,7 +75,7 @@ ze_result_t ZE_APICALL zeDeviceGetProperties(ze_device_handle_t device, ze_devic
 ze_result_t ZE_APICALL zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *count, ze_device_memory_properties_t *about) {
     NEED(*count == 1, ZE_RESULT_ERROR_INVALID_SIZE);
     STYPE(about, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES);
-    about->totalSize = 8ull << 30;
+    about->totalSize = memory();
     return ZE_RESULT_SUCCESS;
 }
 ze_result_t ZE_APICALL zeDeviceCanAccessPeer(ze_device_handle_t device, ze_device_handle_t peer, ze_bool_t *value) {
@@ -145,31 +149,53 @@ ze_result_t ZE_APICALL zeCommandListAppendMemAdvise(ze_command_list_handle_t lis
     LISTED(list);
     return advice <= ZE_MEMORY_ADVICE_CLEAR_PREFERRED_LOCATION ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ENUMERATION;
 }
-static ze_result_t allocate(size_t size, size_t alignment, void **at) {
+/* Who has how much: host memory is nobody's. */
+static struct { void *at; size_t size; int device; } given[65536];
+static uint64_t used[8];
+static pthread_mutex_t giving = PTHREAD_MUTEX_INITIALIZER;
+static ze_result_t allocate(size_t size, size_t alignment, ze_device_handle_t device, void **at) {
+    int number = device ? device->number : -1, place = 0;
+    ze_result_t result = ZE_RESULT_SUCCESS;
     if (size > (4ull << 30)) return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
-    if (posix_memalign(at, alignment, size)) return ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
-    __atomic_add_fetch(&ze_fake_memory, 1, __ATOMIC_SEQ_CST);
-    return ZE_RESULT_SUCCESS;
+    pthread_mutex_lock(&giving);
+    while (place < 65535 && given[place].at) place++;
+    if (given[place].at || (device && used[number] + size > memory()) || posix_memalign(at, alignment, size)) result = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
+    else {
+        given[place].at = *at; given[place].size = size; given[place].device = number;
+        if (device) used[number] += size;
+        ze_fake_memory++;
+    }
+    pthread_mutex_unlock(&giving);
+    return result;
 }
 ze_result_t ZE_APICALL zeMemAllocDevice(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *desc, size_t size, size_t alignment, ze_device_handle_t device, void **at) {
     STYPE(desc, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC);
     NEED(is(context, CONTEXT) && device, ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
-    return allocate(size, alignment, at);
+    return allocate(size, alignment, device, at);
 }
 ze_result_t ZE_APICALL zeMemAllocHost(ze_context_handle_t context, const ze_host_mem_alloc_desc_t *desc, size_t size, size_t alignment, void **at) {
     STYPE(desc, ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC);
-    return allocate(size, alignment, at);
+    return allocate(size, alignment, NULL, at);
 }
 ze_result_t ZE_APICALL zeMemAllocShared(ze_context_handle_t context, const ze_device_mem_alloc_desc_t *desc, const ze_host_mem_alloc_desc_t *host, size_t size, size_t alignment, ze_device_handle_t device, void **at) {
     STYPE(desc, ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC);
     STYPE(host, ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC);
-    return allocate(size, alignment, at);
+    return allocate(size, alignment, device, at);
 }
 ze_result_t ZE_APICALL zeMemFree(ze_context_handle_t context, void *at) {
     NEED(is(context, CONTEXT), ZE_RESULT_ERROR_INVALID_NULL_HANDLE);
-    free(at);
-    __atomic_sub_fetch(&ze_fake_memory, 1, __ATOMIC_SEQ_CST);
-    return ZE_RESULT_SUCCESS;
+    ze_result_t result = ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    pthread_mutex_lock(&giving);
+    for (int place = 0; at && place < 65536; place++) if (given[place].at == at) {
+        given[place].at = NULL;
+        if (given[place].device >= 0) used[given[place].device] -= given[place].size;
+        ze_fake_memory--;
+        free(at);
+        result = ZE_RESULT_SUCCESS;
+        break;
+    }
+    pthread_mutex_unlock(&giving);
+    return result;
 }
 #define PAGE 65536
 ze_result_t ZE_APICALL zeVirtualMemQueryPageSize(ze_context_handle_t context, ze_device_handle_t device, size_t size, size_t *page) { *page = PAGE; return ZE_RESULT_SUCCESS; }

@@ -107,6 +107,24 @@ void stub_devices(int count, int with_default, int listed) { device_count = coun
 void stub_delay(long microseconds) { delay_us = microseconds; }
 void stub_fail_next(long code) { __atomic_store_n(&failing_code, code, __ATOMIC_SEQ_CST); }
 
+/* The same by the variables of a process: NBXRT_SIM_DEVICES, NBXRT_SIM_MEMORY in bytes, NBXRT_SIM_LATENCY_US. */
+static NSUInteger memory_of_each = 1UL << 33;
+static void set_from(const char *name, NSUInteger *value)
+{
+    const char *said = getenv(name);
+    if (said)
+        *value = strtoul(said, NULL, 10);
+}
+__attribute__((constructor)) static void settle(void)
+{
+    NSUInteger count = 1, pause = 0;
+    set_from("NBXRT_SIM_DEVICES", &count);
+    set_from("NBXRT_SIM_MEMORY", &memory_of_each);
+    set_from("NBXRT_SIM_LATENCY_US", &pause);
+    device_count = count < DEVICES ? (int)count : DEVICES;
+    delay_us = (long)pause;
+}
+
 /* What a test asks. */
 static long live, committed, encoders;
 long stub_live(void) { return __atomic_load_n(&live, __ATOMIC_SEQ_CST); }
@@ -871,7 +889,7 @@ static void *serve(void *given)
 - (BOOL)isRemovable { return NO; }
 - (NSUInteger)location { return 0; }
 - (BOOL)supportsFamily:(long)family { return family <= 1009 || family == 5001; }
-- (uint64_t)recommendedMaxWorkingSetSize { return 1UL << 33; }
+- (uint64_t)recommendedMaxWorkingSetSize { return memory_of_each; }
 - (NSUInteger)currentAllocatedSize { return __atomic_load_n(&allocated, __ATOMIC_SEQ_CST); }
 - (NSUInteger)maxBufferLength { return 1UL << 32; }
 - (NSUInteger)maxThreadgroupMemoryLength { return 32768; }
@@ -895,7 +913,7 @@ static void *serve(void *given)
 {
     if (length == 0)
         stub_abort("newBufferWithLength: the length must not be 0");
-    if (length > [self maxBufferLength])
+    if (length > [self maxBufferLength] || [self currentAllocatedSize] + whole_pages(length) > memory_of_each)
         return nil;
     char *bytes = mmap(NULL, whole_pages(length), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
