@@ -76,6 +76,31 @@ type_function_attribute = Literal[
     "preferred_shared_memory",
     "non_portable_clusters",
 ]
+type_tensor_element = Literal[
+    "uint8",
+    "uint16",
+    "uint32",
+    "int32",
+    "uint64",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "float32_ftz",
+    "tfloat32",
+    "tfloat32_ftz",
+]
+type_tensor_swizzle = Literal[
+    "none",
+    "bytes_32",
+    "bytes_64",
+    "bytes_128",
+]
+type_tensor_fill = Literal[
+    "zero",
+    "nan",
+]
 type_bus_distance = Literal[
     "same_board",
     "one_switch",
@@ -937,6 +962,24 @@ class Operations:
         """Runs a kernel, ordered on the stream.
 
         Errors to expect: invalid_value, invalid_handle.
+        """
+
+    def tensor_map_encode(
+        self,
+        room: SupportsIndex,
+        element: type_tensor_element | SupportsIndex,
+        rank: SupportsIndex,
+        address: SupportsIndex,
+        extents: bytes | bytearray | memoryview,
+        strides: bytes | bytearray | memoryview,
+        block: bytes | bytearray | memoryview,
+        steps: bytes | bytearray | memoryview,
+        swizzle: type_tensor_swizzle | SupportsIndex,
+        fill: type_tensor_fill | SupportsIndex,
+    ) -> None:
+        """Writes to host memory, at a multiple of 64, what the device's unit for copies of tensors takes a tensor as: 128 bytes. Extents and strides are numbers of 64 bits, the fastest dimension first and its stride left out; block and steps, the block of one copy and the distances of its elements, are numbers of 32 bits.
+
+        Errors to expect: invalid_value, not_supported.
         """
 
     def monitor_by_pci_bus_id(

@@ -1,4 +1,4 @@
-"""Run six kernels of Triton's on nbxrt and compare them with NumPy in double precision; prints JSON.
+"""Run seven kernels of Triton's on nbxrt and compare them with NumPy in double precision; prints JSON.
 
     python scripts/gpu_triton.py [BACKEND] [--small]
 
@@ -79,6 +79,23 @@ def _multiply(kernels: Any, small: bool) -> float:
     return _error(out, a.astype(np.float64) @ b.astype(np.float64))
 
 
+def _described(kernels: Any, small: bool) -> float:
+    """Edges of the matrices lie inside of blocks, and are left to the descriptors."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    m, n, k = (64, 40, 72) if small else (1000, 776, 520)
+    block, deep = (32, 32) if small else (128, 64)
+    a, b = _random(m, k, dtype="float16"), _random(k, n, dtype="float16", seed=1)
+    left, right, out = nbxrt.asarray(a), nbxrt.asarray(b), nbxrt.empty((m, n), "float16")
+    given = [
+        TensorDescriptor(each, [*each.shape], [*each.stride()], shape)
+        for each, shape in ((left, [block, deep]), (right, [deep, block]), (out, [block, block]))
+    ]
+    for _each in range(3):
+        kernels.described[(math.ceil(m / block), math.ceil(n / block))](*given, k, BM=block, BN=block, BK=deep)
+    return _error(out, a.astype(np.float64) @ b.astype(np.float64))
+
+
 def _layer_norm(kernels: Any, small: bool) -> float:
     rows, n = (3, 100) if small else (1151, 1000)
     x, weight, bias = _random(rows, n), _random(n, seed=1), _random(n, seed=2)
@@ -128,6 +145,7 @@ KERNELS: dict[str, tuple[Callable[[Any, bool], float], float]] = {
     "vector add": (_add, 1e-6),
     "fused softmax": (_softmax, 1e-5),
     "matmul with autotune": (_multiply, 2e-3),
+    "matmul by tensor descriptors": (_described, 2e-3),
     "layer norm": (_layer_norm, 1e-5),
     "fused attention forward": (_attention, 5e-3),
     "grouped GEMM": (_grouped, 2e-3),

@@ -1,4 +1,4 @@
-"""Six kernels of the kind that tutorials teach, written for nbxrt: what gpu_triton.py runs and checks."""
+"""Seven kernels of the kind that tutorials teach, written for nbxrt: what gpu_triton.py runs and checks."""
 
 import triton
 import triton.language as tl
@@ -78,6 +78,16 @@ def product(
         total = tl.dot(left, right, total)
     place = c + rows[:, None] * stride_cm + columns[None, :] * stride_cn
     tl.store(place, total.to(tl.float16), mask=(rows[:, None] < m) & (columns[None, :] < n))
+
+
+@triton.jit
+def described(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A product whose blocks are copied by descriptors of the three matrices, which the host makes."""
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, k, BK):
+        total = tl.dot(a.load([row, start]), b.load([start, column]), total)
+    c.store([row, column], total.to(tl.float16))
 
 
 @triton.jit

@@ -44,6 +44,7 @@ from nbxrt.catalogue.model import (
     Status,
     Variant,
     structure,
+    version,
 )
 from nbxrt.catalogue.resolving import Resolver
 
@@ -198,7 +199,13 @@ def _launch(written: Any) -> dict[str, Any] | None:
         "attributes": {
             word: (each["id"], each.get("value", 1), each.get("above")) for word, each in written["attributes"].items()
         },
+        "small_tensors": _small_tensors(written.get("small_tensors")),
     }
+
+
+def _small_tensors(written: Any) -> tuple[Any, int, int] | None:
+    """The first driver that does it right, the bytes from which on a tensor is large, and the bit to clear."""
+    return written and (version(written["driver_before"]), written["nbytes"], written["clears"])
 
 
 def _absent(backend: Backend, contract: dict[str, Any]) -> dict[str, tuple[str, int | str]]:

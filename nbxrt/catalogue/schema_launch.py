@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbxrt.catalogue.schema_parts import SYMBOL, Schema, choice, integer, keyed, string
+from nbxrt.catalogue.schema_parts import SYMBOL, Schema, choice, integer, keyed, string, version
 
 #: What a launch can ask for beside its extents, in the order in which it is given to the vendor.
 LAUNCH_ATTRIBUTES = {
@@ -47,6 +47,16 @@ def launch_rule() -> Schema:
                 "`attributes`",
                 "The vendor's numbers of what a launch can ask for.",
                 {word: _attribute(says) for word, says in LAUNCH_ATTRIBUTES.items()},
+            ),
+            "small_tensors": keyed(
+                "`small_tensors`",
+                "A bit in the description of a small tensor that some drivers set, and that must not be set.",
+                {
+                    "driver_before": version("The first driver that does it right."),
+                    "nbytes": integer("Tensors of fewer bytes are small.", 1, 2**31 - 1, 131072),
+                    "clears": integer("The bit, counted from the lowest of the first byte.", 0, 1023, 85),
+                },
+                required=["driver_before", "nbytes", "clears"],
             ),
         },
         required=["call", "configuration", "attribute", "attributes"],

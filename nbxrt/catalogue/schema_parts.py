@@ -112,12 +112,13 @@ def either(says: str, word: Schema, mapping: Schema) -> Schema:
 def versioned() -> Schema:
     """The keys that bound a variant to a range of versions."""
     return {
-        "since": _version("First version, included."),
-        "before": _version("First version that is not included."),
+        "since": version("First version, included."),
+        "before": version("First version that is not included."),
     }
 
 
-def _version(says: str) -> Schema:
+def version(says: str) -> Schema:
+    """A version: numbers with dots as text, or the first number alone."""
     return {
         "description": says,
         "type": ["string", "integer"],

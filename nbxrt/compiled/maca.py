@@ -636,6 +636,9 @@ DESCRIPTION = {'name': 'maca',
             'launch_kernel': ('the names of the mcModule functions are known from other projects, their parameters '
                               'are not',
                               152),
+            'tensor_map_encode': ('the names of the mcModule functions are known from other projects, their '
+                                  'parameters are not',
+                                  152),
             'monitor_by_pci_bus_id': ("the names of its management library's functions are not known", 153),
             'monitor_by_uuid': ("the names of its management library's functions are not known", 153),
             'monitor_processes': ("the names of its management library's functions are not known", 153),

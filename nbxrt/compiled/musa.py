@@ -680,6 +680,9 @@ DESCRIPTION = {'name': 'musa',
             'launch_kernel': ('the names of the muModule functions are known from other projects, their parameters '
                               'are not',
                               170),
+            'tensor_map_encode': ('the names of the muModule functions are known from other projects, their '
+                                  'parameters are not',
+                                  170),
             'monitor_by_pci_bus_id': ("the names of MTML's functions are not known", 171),
             'monitor_by_uuid': ("the names of MTML's functions are not known", 171),
             'monitor_processes': ("the names of MTML's functions are not known", 171),

@@ -216,3 +216,26 @@ def a_global_variable_that_is_not_in_the_module_is_not_found(bench: Bench) -> No
         errors.DeviceError, "module_get_global", bench.runtime.module_get_global, module, "no_such_name"
     )
     expect(error.kind, "not_found", "kind of the error")
+
+
+_MATRIX = (("2Q", (32, 16)), ("Q", (128,)), ("2I", (8, 8)), ("2I", (1, 1)))
+
+
+@check("module", ("tensor_map_encode", "malloc", "free"))
+def a_tensor_is_described_for_the_unit_that_copies_tensors(bench: Bench) -> None:
+    """The same tensor always in the same way, and another one in another; an odd address is refused."""
+    address = bench.memory(4096)
+    described = [_described(bench, at) for at in (address, address, address + 1024)]
+    expect_bytes(described[1], described[0], "the description of the same tensor")
+    expect_that(described[2] != described[0], "tensors at two addresses have one description")
+    expect_error(errors.DeviceError, "tensor_map_encode with an odd address", _described, bench, address + 1)
+
+
+def _described(bench: Bench, address: int) -> bytes:
+    """A matrix of 16 by 32 floats, of which blocks of 8 by 8 are copied."""
+    room = bench.host(128, align=64)
+    extents, strides, block, steps = (struct.pack(f"={form}", *given) for form, given in _MATRIX)
+    bench.runtime.tensor_map_encode(
+        room, "float32", 2, address, extents, strides, block, steps, swizzle="none", fill="zero"
+    )
+    return host_read(room, 128)

@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from nbxrt import errors
-from nbxrt.launch import streams, targets
+from nbxrt.launch import descriptors, streams, targets
 from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.objects.device import Device
 
@@ -189,11 +189,12 @@ class TritonLauncher:
 
     def __init__(self, driver: Driver, source: "Any", metadata: "Any") -> None:
         kinds = tuple(source.signature.values())
-        _refuse_opaque_descriptors(source, metadata)
         self.names = tuple(map(str, source.signature))
+        described = [name for name, kind in zip(self.names, kinds, strict=True) if "tensordesc" in str(kind)]
+        opaque = descriptors.encoders(driver.runtime, metadata, driver.facts, described)
         device = driver.get_current_device()
         warp = driver.runtime.device_attribute("warp_size", device)
-        self.shape = Shape(driver.runtime, kinds, metadata, driver.facts, driver.version, warp)
+        self.shape = Shape(driver.runtime, kinds, metadata, driver.facts, driver.version, warp, opaque)
         self.launcher = Launcher(driver.runtime, self.shape)
         self._runtime = driver.runtime
         self._prepared: set[int] = set()
@@ -227,19 +228,6 @@ class TritonLauncher:
         self.launcher.launch((grid_x, grid_y, grid_z), stream, _handle(function), given, self.names)
         if exit_hook is not None and getattr(exit_hook, "calls", True):
             exit_hook(launch_metadata)
-
-
-def _refuse_opaque_descriptors(source: "Any", metadata: "Any") -> None:
-    """See that no argument has to be encoded for a device's unit that copies tensors. Raises: CapabilityError."""
-    if not any(getattr(metadata, "tensordesc_meta", None) or ()):
-        return
-    name = next(name for name, kind in source.signature.items() if str(kind).startswith("tensordesc"))
-    raise errors.CapabilityError(
-        f"argument `{name}` of `{metadata.name}` is a tensor descriptor that is made on the host for the device's own "
-        "unit, which nbxrt does not encode",
-        hint="make the descriptor in the kernel: `tl.make_tensor_descriptor`",
-        parameter=name,
-    )
 
 
 def _handle(function: int) -> "Any":

@@ -8,6 +8,7 @@ import ctypes
 import struct
 
 from nbxrt import errors
+from nbxrt.launch.descriptors import NBYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ FORMATS = {
     "fp64": "d",
 }
 #: What is passed by its bytes: an opaque descriptor of a tensor.
-OPAQUE = {"nvTmaDesc": 128}
+OPAQUE = {"nvTmaDesc": NBYTES}
 
 _CELL = 8  # every value begins at a multiple of this, which is the widest alignment of a scalar
 _ALIGNED = 128

@@ -77,9 +77,11 @@ def _descriptor_values(value: "Any", facts: "Facts", opaque: "Any") -> "Iterator
         yield from (*value.shape, *value.strides, value.padding == "nan")
         if facts.descriptors_round:
             yield value.round_f32_to_tf32
+        shape = value.shape
     else:
-        yield opaque(value)
-    yield from (*value.shape, *value.strides)
+        described, shape = opaque(value)
+        yield described
+    yield from (*shape, *value.strides)
 
 
 def flattened(kinds: "Sequence[Any]", facts: "Facts", opaque: "Sequence[Any]") -> "list[str]":

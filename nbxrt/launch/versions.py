@@ -22,6 +22,8 @@ class Facts:
         fields: "tuple[str, ...]" = ("name", "shared", "num_warps", "num_ctas"),
         looks_for_torch_once: bool = False,
         descriptors_round: bool = True,
+        descriptors_mended: bool = True,
+        descriptors_widen: bool = False,
     ) -> None:
         #: Pointers after the arguments, in order; `<name>_size` and `<name>_align` of the metadata say how much room.
         self.hidden = hidden
@@ -31,11 +33,15 @@ class Facts:
         self.looks_for_torch_once = looks_for_torch_once
         #: A tensor descriptor has the member `round_f32_to_tf32`.
         self.descriptors_round = descriptors_round
+        #: In the description of a small tensor a bit is cleared that some drivers set wrongly.
+        self.descriptors_mended = descriptors_mended
+        #: Of pairs of 4 bits in a byte, the extents behind the description count the halves too.
+        self.descriptors_widen = descriptors_widen
 
 
 KNOWN = {
-    (3, 5): Facts(descriptors_round=False),
-    (3, 6): Facts(looks_for_torch_once=True, descriptors_round=False),
+    (3, 5): Facts(descriptors_round=False, descriptors_mended=False, descriptors_widen=True),
+    (3, 6): Facts(looks_for_torch_once=True, descriptors_round=False, descriptors_mended=False, descriptors_widen=True),
     (3, 7): Facts(looks_for_torch_once=True),
     (3, 8): Facts(),
     (3, 9): Facts(),

@@ -25,6 +25,11 @@ class DType:
         self.name, self.itemsize, self.code, self.typestr = name, itemsize, code, typestr
 
     @property
+    def is_floating_point(self) -> bool:
+        """Whether it is a float, and not one of complex numbers: a word of PyTorch's, by which Triton asks."""
+        return self.name.startswith(("float", "bfloat"))
+
+    @property
     def numpy(self) -> "Any":
         """The `numpy.dtype`. Raises: CapabilityError where it needs `ml_dtypes`, which is not installed."""
         import numpy as np

@@ -216,6 +216,28 @@ int sim_function_set_attribute(uint64_t function, int attribute, int value)
     return KIND_SUCCESS;
 }
 
+/* A description of a tensor that shows what it was made of: address, ones, extents, strides, block, steps, words. */
+int sim_tensor_map_encode(uint64_t room, int element, unsigned rank, uint64_t address, const void *extents,
+                          size_t extents_nbytes, const void *strides, size_t strides_nbytes, const void *block,
+                          size_t block_nbytes, const void *steps, size_t steps_nbytes, int swizzle, int fill)
+{
+    unsigned char *map = (unsigned char *)(uintptr_t)room;
+    (void)extents_nbytes, (void)strides_nbytes, (void)block_nbytes, (void)steps_nbytes;
+    if (room % 64 || address % 16 || !rank || rank > 5)
+        return KIND_INVALID_VALUE;
+    memset(map, 0, 128);
+    memcpy(map, &address, 8);
+    memset(map + 8, 255, 8);
+    memcpy(map + 16, extents, 8 * rank);
+    memcpy(map + 56, strides, 8 * (rank - 1));
+    memcpy(map + 88, block, 4 * rank);
+    for (unsigned i = 0; i < rank; i++)
+        map[108 + i] = ((const unsigned char *)steps)[4 * i];
+    map[113] = (unsigned char)element, map[114] = (unsigned char)rank;
+    map[115] = (unsigned char)swizzle, map[116] = (unsigned char)fill;
+    return KIND_SUCCESS;
+}
+
 /* Launches. */
 
 static uint64_t volume(const unsigned *extents)

@@ -61,6 +61,17 @@ def keyword_only(out, *, scale=2.0, n):
 
 
 @triton.jit
+def copy_block(source, out):
+    at = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    tl.store(out + at, source.load([0, 0]))
+
+
+@triton.jit
+def copy_blocks(first, n, second):
+    second.store([n, 0], first.load([0, n]))
+
+
+@triton.jit
 def nothing():
     pass
 

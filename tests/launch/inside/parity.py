@@ -9,6 +9,7 @@ import triton
 from arrays import array
 from triton.backends.amd.compiler import HIPBackend
 from triton.backends.compiler import GPUTarget
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 import nbxrt
 
@@ -73,7 +74,8 @@ def _read(text: str) -> tuple:
 
 
 #: Triton compiles kernels with such parameters from then on.
-KEYWORD_ONLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
+VERSION = tuple(map(int, triton.__version__.split(".")[:2]))
+KEYWORD_ONLY = VERSION >= (3, 9)
 
 CASES = {
     "pointers and an integer": lambda k, a: (k.add, (7,), (a(), a(), a(), 1000), {"BLOCK": 128}),
@@ -95,6 +97,26 @@ CASES = {
     "defaults": lambda k, a: (k.defaults, (1,), (a(),), {}),
     "keywords": lambda k, a: (k.defaults, (1,), (), {"out": a(), "scale": 0.5, "n": 9}),
     **({"keyword-only": lambda k, a: (k.keyword_only, (1,), (a(),), {"n": 9})} if KEYWORD_ONLY else {}),
+    "a tensor descriptor": lambda k, a: (
+        k.copy_block, (1,), (TensorDescriptor(a(), [16, 64], [64, 1], [16, 64]), a()), {},
+    ),
+    "tensor descriptors": lambda k, a: (
+        k.copy_blocks, (1,),
+        (
+            TensorDescriptor(a("float16"), [300, 512], [512, 1], [32, 64], "nan"), 5,
+            TensorDescriptor(a("float16"), [40, 30], [64, 1], [32, 64]),
+        ), {},
+    ),
+    **(
+        {
+            "a rounding tensor descriptor": lambda k, a: (
+                k.copy_block, (1,),
+                (TensorDescriptor(a(), [16, 64], [64, 1], [16, 64], round_f32_to_tf32=True), a()), {},
+            ),
+        }
+        if VERSION >= (3, 7)
+        else {}
+    ),
     "no arguments": lambda k, a: (k.nothing, (3, 2, 1), (), {}),
     "eight warps": lambda k, a: (k.add, (2,), (a(), a(), a(), 1000), {"BLOCK": 1024, "num_warps": 8}),
     "clusters": lambda k, a: (k.add, (2,), (a(), a(), a(), 1000), {"BLOCK": 128, "num_ctas": 2}),

@@ -137,10 +137,19 @@ int cuOccupancyMaxActiveClusters(int *clusters, void *function, const void *conf
 int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const void *dims, const void *strides,
                            const void *box, const void *steps, int interleave, int swizzle, int promotion, int fill)
 {
-    (void)dims, (void)strides, (void)box, (void)steps, (void)interleave, (void)promotion, (void)fill;
-    memset(map, 0, 128);
-    memcpy(map, &address, sizeof address);
-    ((int *)map)[2] = type, ((int *)map)[3] = (int)rank, ((int *)map)[4] = swizzle;
+    unsigned char *to = map;
+    if (interleave != 0 || promotion != 2 || (uintptr_t)map % 64)
+        return 1;
+    memset(to, 0, 128);         /* as the simulated library does: address, ones, and what else it is told */
+    memcpy(to, &address, 8);
+    memset(to + 8, 255, 8);
+    memcpy(to + 16, dims, 8 * rank);
+    memcpy(to + 56, strides, 8 * (rank - 1));
+    memcpy(to + 88, box, 4 * rank);
+    for (unsigned i = 0; i < rank; i++)
+        to[108 + i] = ((const unsigned char *)steps)[4 * i];
+    to[113] = (unsigned char)type, to[114] = (unsigned char)rank;
+    to[115] = (unsigned char)swizzle, to[116] = (unsigned char)fill;
     return OK;
 }
 int cuTensorMapEncodeIm2col(void) { return 1; }

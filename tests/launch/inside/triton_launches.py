@@ -270,24 +270,6 @@ def test_scratch_is_allocated_for_the_time_of_a_launch(cuda):
     assert account_of(runtime).peak_memory_allocated() > held
 
 
-@triton.jit
-def by_descriptor(source, out):
-    at = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :]
-    tl.store(out + at, source.load([0, 0]))
-
-
-def test_a_descriptor_for_the_devices_unit_is_refused_by_name(cuda):
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    simulation, runtime = cuda
-    x, out = array(runtime, 1024), array(runtime, 1024)
-    descriptor = TensorDescriptor(x, [16, 64], [64, 1], [16, 64])
-
-    with pytest.raises(nbxrt.CapabilityError, match="argument `source` of `by_descriptor` is a tensor descriptor"):
-        by_descriptor[(1,)](descriptor, out)
-    assert simulation.launches() == []
-
-
 def test_a_descriptor_is_passed_in_parts_where_there_is_no_unit(simulate):
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -296,7 +278,7 @@ def test_a_descriptor_is_passed_in_parts_where_there_is_no_unit(simulate):
     x, out = array(runtime, 1024), array(runtime, 1024)
 
     for _each in range(2):
-        by_descriptor[(1,)](TensorDescriptor(x, [16, 64], [64, 1], [16, 64]), out)
+        kernels.copy_block[(1,)](TensorDescriptor(x, [16, 64], [64, 1], [16, 64]), out)
     runtime.sync()
 
     first, second = simulation.launches()
