@@ -4,6 +4,7 @@ import sys
 import time
 
 from nbxrt.launch import streams
+from nbxrt.memory.allocator import account_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Cache:
         size = runtime.device_attribute("l2_cache_size", device)
         self._nbytes = 2 * size if size > 0 else _USUAL_CACHE
         self._device = device
-        self._address = runtime.malloc(self._nbytes)
+        self._account = account_of(runtime)
+        self._address = self._account.malloc(self._nbytes, device)
 
     def clear(self) -> None:
         """Write all of it, in the order of the current stream."""
@@ -78,7 +80,7 @@ class Cache:
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and "_address" in self.__dict__:
-            self._runtime.free(self._address)
+            self._account.free(self._address)
 
 
 def measure_on_host(

@@ -10,7 +10,7 @@ from nbxrt.memory.classwide import classwide
 from nbxrt.memory.entries import Direct, Entry, this_thread
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
-from nbxrt.memory.policies import DirectPolicy, Policy, check_name, make_policy
+from nbxrt.memory.policies import Policy, check_name, make_policy
 from nbxrt.memory.reclaiming import Reclaiming
 
 TYPE_CHECKING = False
@@ -102,6 +102,30 @@ class DeviceAllocator:
         Raises: ArgumentTypeError, SizeError, DeviceIndexError; OutOfMemoryError; DeviceError.
         """
         return self._floor.malloc(nbytes, device, stream)
+
+    @classwide
+    def malloc_alone(self, nbytes: int, device: "int | None" = None) -> int:
+        """As `malloc`, by the vendor's own `malloc`: for what no part of a pool will do, as a handle for others.
+
+        It is counted and given back as all other memory, and no layer sees how it was got.
+        Raises: as `malloc`.
+        """
+        size, policy = checking.size("malloc_alone", nbytes), self.policy(device)
+        if self._lost is not None:
+            raise errors.again(self._lost)
+        if not size:
+            return 0
+        entry = policy.alone(size, 0)
+        try:
+            ptr = entry.refill()
+        except errors.OutOfMemoryError as error:
+            ptr = self.rescue(entry, error)
+        except errors.DeviceError as error:
+            self.failed(error)
+            raise
+        entry.tally.hold(size)
+        self.live[ptr] = entry
+        return ptr
 
     @classwide
     def free(self, ptr: int, stream: "int | None" = None) -> None:
@@ -490,10 +514,7 @@ class DeviceAllocator:
 
     def aside(self, entry: "Any") -> Direct:
         """An entry of the vendor's `malloc`, for a finalizer that the pool itself has brought to run."""
-        home = self._policies[entry.tally.device].home
-        policy = DirectPolicy(home, "")
-        policy.tally = entry.tally
-        return Direct(policy, entry.nbytes, entry.stream)
+        return self._policies[entry.tally.device].alone(entry.nbytes, entry.stream)
 
     def ordered_after(self, ptr: int, entry: "Any", stream: "Any") -> "Any":
         """The entry of a block that is freed after the work of another stream too. Raises: ArgumentError; it stays."""

@@ -66,7 +66,7 @@ class Direct(Entry):
     def refill(self) -> int:
         self.tally.demand(self.nbytes)
         address: int = self._policy.home.run(self._policy.vendor_malloc, self.nbytes)
-        self.tally.reserve(self.nbytes, address)
+        self._policy.gain(self.nbytes, address)
         return address
 
     def append(self, address: int) -> None:
@@ -75,7 +75,7 @@ class Direct(Entry):
     def go(self, address: int) -> None:
         """Free the block. Raises: DeviceError."""
         self._policy.vendor_free(address)
-        self.tally.release(self.nbytes, address)
+        self._policy.lose(self.nbytes, address)
 
     def use(self, _stream: "Any") -> "Direct":
         return self

@@ -35,6 +35,14 @@ class Policy:
         self.home = home
         self.why = why
         self.tally = Tally(home.device)
+        self._single: DirectPolicy | None = None
+
+    def alone(self, nbytes: int, stream: "Any") -> Direct:
+        """What stands for a block of the vendor's own `malloc`, whatever the policy gives to others."""
+        if self._single is None:
+            self._single = DirectPolicy(self.home, "")
+            self._single.tally = self.tally
+        return Direct(self._single, nbytes, stream)
 
     def bins(self, _stream: "Any") -> "dict[int, Any]":
         """The bins of a stream by size, of a policy that has a pool."""
@@ -52,8 +60,13 @@ class Policy:
         """Let the peaks start from what is now. Raises: DeviceError."""
         self.tally.reset_peak()
 
-    def trim(self, _keep: int) -> int:
+    def trim(self, keep: int) -> int:
         """Give unused memory back to the device; how many bytes it was. Raises: DeviceError."""
+        given_back = self._single.trim(keep) if self._single is not None else 0
+        return given_back + self._trim(keep)
+
+    def _trim(self, _keep: int) -> int:
+        """The same for what is the policy's own. Raises: DeviceError."""
         return 0
 
     def drain(self) -> None:
@@ -81,9 +94,9 @@ class Policy:
     def forget(self, _stream: "Any") -> None:
         """Name a stream no more that is about to be destroyed; its work has finished."""
 
-    def was_freed(self, _address: int) -> bool:
+    def was_freed(self, address: int) -> bool:
         """Whether the address is one that was given out and freed, as far as that is known."""
-        return False
+        return self._single is not None and self._single.was_freed(address)
 
     def admit(self, peer: int) -> None:
         """Let another device use the memory of this one. Raises: CapabilityError, DeviceError."""
@@ -96,6 +109,8 @@ class SinglePolicy(Policy):
 
     def __init__(self, home: Home, why: str) -> None:
         super().__init__(home, why)
+        #: Bytes that are taken from the device, and the most that ever were.
+        self.held = self.peak_held = 0
         #: Addresses that were freed lately, to tell a second free from a wrong address.
         self._freed: deque[int] = deque(maxlen=256)
         self._unfreed: list[tuple[int, Direct | Ordered]] = []
@@ -109,7 +124,18 @@ class SinglePolicy(Policy):
             raise
         self._freed.append(address)
 
-    def trim(self, keep: int) -> int:
+    def gain(self, nbytes: int, address: int) -> None:
+        """Count a block that was taken from the device."""
+        self.held += nbytes
+        self.peak_held = max(self.peak_held, self.held)
+        self.tally.reserve(nbytes, address)
+
+    def lose(self, nbytes: int, address: int) -> None:
+        """Count a block that was given back."""
+        self.held -= nbytes
+        self.tally.release(nbytes, address)
+
+    def _trim(self, keep: int) -> int:
         before = self.tally.reserved
         while self._unfreed and self.tally.reserved > keep:
             address, entry = self._unfreed[-1]
@@ -118,7 +144,7 @@ class SinglePolicy(Policy):
         return before - self.tally.reserved
 
     def was_freed(self, address: int) -> bool:
-        return address in self._freed
+        return address in self._freed or super().was_freed(address)
 
     def forget(self, stream: "Any") -> None:
         for _address, entry in list(self._unfreed):
@@ -165,7 +191,7 @@ class OrderedPolicy(SinglePolicy):
     def obtain(self, nbytes: int, stream: "Any") -> int:
         """A block, ordered on the stream. Raises: OutOfMemoryError, DeviceError."""
         address: int = self.home.run(self._malloc, nbytes, stream[0] if stream.__class__ is tuple else stream)
-        self.tally.reserve(nbytes, address)
+        self.gain(nbytes, address)
         return address
 
     def give_back(self, address: int, stream: "Any", users: "tuple[Any, ...]") -> None:
@@ -213,17 +239,20 @@ class OrderedPolicy(SinglePolicy):
     def reserved(self) -> "tuple[int, int]":
         if not self._pool:
             return super().reserved()
-        ask = self.home.runtime.mempool_get_attribute
-        return ask(self._pool, "reserved_current"), ask(self._pool, "reserved_high")
+        ask, single = self.home.runtime.mempool_get_attribute, self._single
+        held, peak = (single.held, single.peak_held) if single is not None else (0, 0)
+        return ask(self._pool, "reserved_current") + held, ask(self._pool, "reserved_high") + peak
 
     def reset_peak(self) -> None:
         super().reset_peak()
+        if self._single is not None:
+            self._single.peak_held = self._single.held
         if self._pool:
             self.home.runtime.mempool_set_attribute(self._pool, "reserved_high", 0)
 
-    def trim(self, keep: int) -> int:
+    def _trim(self, keep: int) -> int:
         before = self.reserved()[0]
-        super().trim(keep)
+        super()._trim(keep)
         if not self._pool:
             return before - self.reserved()[0]
         self.home.run(self._sync)
@@ -249,7 +278,7 @@ class PoolPolicy(Policy):
     def entry(self, nbytes: int, stream: "Any") -> "Bin":
         return self.pool.bin(nbytes, stream)
 
-    def trim(self, keep: int) -> int:
+    def _trim(self, keep: int) -> int:
         given_back = self.pool.trim(keep)
         if not keep:
             self.home.run(self.deferred.release)
@@ -279,7 +308,8 @@ class PoolPolicy(Policy):
                 yield heap.stream, heap.is_large, address, nbytes
 
     def was_freed(self, address: int) -> bool:
-        return any(start <= address < start + nbytes for _stream, _large, start, nbytes in self.segments())
+        inside = any(start <= address < start + nbytes for _stream, _large, start, nbytes in self.segments())
+        return inside or super().was_freed(address)
 
 
 class CachingPolicy(PoolPolicy):

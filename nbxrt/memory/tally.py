@@ -41,6 +41,11 @@ class Tally:
                 device=self.device,
             )
 
+    def hold(self, nbytes: int) -> None:
+        """Count bytes that a caller holds from now on."""
+        self.allocated += nbytes
+        self.peak_allocated = max(self.peak_allocated, self.allocated)
+
     def reserve(self, nbytes: int, address: int) -> None:
         """Count bytes that were taken from the device."""
         if self.watch is not None:

@@ -44,7 +44,9 @@ def shareable(nbytes: int, device: "Device") -> Memory:
     """
     runtime = device.runtime
     _demand(runtime, "ipc_get_mem_handle", device)
-    memory = OwnedMemory(device, device.on(runtime.malloc, nbytes), int(nbytes), runtime.free)
+    account = account_of(runtime)
+    address = device.on(account.malloc_alone, nbytes, device.index)
+    memory = OwnedMemory(device, address, int(nbytes), account.free)
     try:
         memory.export = device.on(runtime.ipc_get_mem_handle, memory.address, nbytes) if memory.address else None
     except errors.DeviceError:

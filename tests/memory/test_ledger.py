@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import nbxrt
+from nbxrt.distributed.devicelink import DeviceLink
+from nbxrt.launch.benchmarking import Cache
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nbxrt.simulation import Simulation
 
 MIB = 1 << 20
@@ -180,3 +186,50 @@ def test_the_account_agrees_with_the_books_after_every_step(library: Simulation,
     hypothesis.stateful.run_state_machine_as_test(
         machine, settings=hypothesis.settings(max_examples=examples, stateful_step_count=30)
     )
+
+
+def collected(runtime: nbxrt.Runtime) -> object:
+    """What a communicator of one rank keeps for messages of its own."""
+    link = DeviceLink.join(runtime, 0, runtime.comm_unique_id(), 0, 1, 10)
+    link.gather(b"12345678", 1, runtime.stream_sync)
+    return link
+
+
+#: What makes each kind of object that has memory of its own.
+OBJECTS: dict[str, Callable[[nbxrt.Runtime], object]] = {
+    "a buffer": lambda _runtime: nbxrt.Buffer(5000),
+    "a page-locked buffer": lambda _runtime: nbxrt.Buffer(5000, kind="pinned"),
+    "a shareable buffer": lambda _runtime: nbxrt.Buffer(5000, shareable=True),
+    "an array": lambda _runtime: nbxrt.zeros((30, 50), "float32"),
+    "an array of NumPy's": lambda _runtime: nbxrt.from_numpy(np.arange(3000)),
+    "what clears the cache between measurements": Cache,
+    "a communicator": collected,
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("what", OBJECTS)
+def test_what_objects_take_is_taken_through_the_account(
+    runtime: nbxrt.Runtime, simulation: Simulation, policy: str, what: str
+) -> None:
+    runtime.account = account = nbxrt.DeviceAllocator(runtime, policy)
+    account.policy(0)
+    simulation.advance()
+    before = booked(simulation, "device", "mapped", "pool", "pinned")
+
+    made = OBJECTS[what](runtime)
+
+    stats = account.stats(0)
+    assert stats["allocated"] + stats["pinned_allocated"] > 0
+    taken = account.policy(0).tally.reserved + stats["pinned_reserved"]
+    assert booked(simulation, "device", "mapped", "pool", "pinned") - before == taken
+    close = getattr(made, "close", None)
+    if isinstance(made, DeviceLink):
+        made.close(10)
+    elif close is not None:
+        close()
+    del made
+    gc.collect()
+    simulation.advance()
+    stats = account.stats(0)
+    assert stats["allocated"] + stats["pinned_allocated"] == 0
