@@ -27,6 +27,8 @@ _SYNTAX = {
     "mapping values are not allowed": "a key's `:` has a space behind it, and a text with `: ` in it stands in quotes",
     "unknown escape character": "in double quotes a `\\` begins an escape: use single quotes, or `/`",
     "cannot start any token": "a text that begins with this character stands in quotes",
+    "alphabetic or numeric character": "a text with `*` or `&` at its beginning or behind a bracket stands in quotes",
+    "expected node content": "a value is missing here, or the `]` or `}` of what is open",
     "expected ',' or ']'": "the list that begins with `[` ends with `]`",
     "expected ',' or '}'": "the mapping that begins with `{` ends with `}`",
     "could not find expected ':'": "every line of a mapping is a key, `:`, a space and a value",

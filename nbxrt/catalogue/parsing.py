@@ -346,10 +346,16 @@ class _Builder:
             self._refuse_at(index, "tab", "a tab stands where YAML wants spaces", hint=_TAB_HINT)
         if "nesting depth" in problem:  # libyaml looks ahead, and meets its own limit before we see an event
             self._refuse_at(index, "too-deep", f"nested deeper than {MAX_DEPTH}")
+        conflict = _CONFLICT.search(self.text)
+        if conflict:
+            hint = "keep one of the two versions, and drop the lines that mark them"
+            self._refuse_at(conflict.start(), "invalid-yaml", "not valid YAML: a merge conflict begins here", hint=hint)
         # What is never closed is found at the end of the file, and mended where it begins.
-        where = index if self.text[index:].strip() else began
+        end = len(self.text.rstrip())
+        where = index if index < end else min(began, end)
+        notes = _context(error) if began < end else ()
         hint = advice.for_syntax(problem)
-        self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=_context(error), hint=hint)
+        self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=notes, hint=hint)
 
     def _index(self, error: yaml.YAMLError, name: str) -> int:
         mark = getattr(error, name, None)
@@ -357,6 +363,7 @@ class _Builder:
 
 
 _LINE_WITH_TAB = re.compile(r"(?<![^\r\n])[^\t\r\n]*\t[^\r\n]*")
+_CONFLICT = re.compile(r"(?m)^<{7} .*$")
 _COMMENT = re.compile(r"(?<![^ \t\r\n])#")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _TAB_HINT = "use spaces: YAML does not indent with tabs"

@@ -259,11 +259,32 @@ def test_bad_yaml_says_what_was_expected_and_where_it_began() -> None:
     assert fault.notes == ("while parsing a flow sequence that starts at line 2",)
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        ("nodes: [/dev/toy[0-9]*]\n", "1:23", "stands in quotes"),
+        ("a: *.so\n", "1:5", "stands in quotes"),
+        ("a: [\n\n", "1:5", "of what is open"),
+        ("a: [b,#c]\n", "1:10", "of what is open"),
+        ("a: 1\n<<<<<<< HEAD\nb: 1\n=======\nb: 2\n>>>>>>> x\n", "2:1", "keep one of the two versions"),
+    ],
+)
+def test_mistakes_that_people_make_have_their_place_and_a_hint(text: str, place: str, hint: str) -> None:
+    with pytest.raises(DescriptionError) as raised:
+        read(text)
+
+    (fault,) = raised.value.diagnostics
+    assert f"{fault.line}:{fault.column}" == place
+    assert hint in fault.hint
+    assert fault.source != ""
+
+
 BOMB = "a: &a [l,l,l,l,l,l,l,l,l]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{','.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(9)
 )
 ATTACKS = {
     "alias bomb": (BOMB, "too-many-aliases"),
+    "bomb of merge keys": (BOMB.replace("[", "{<<: [").replace("]", "]}"), "too-many-aliases"),
     "many aliases": ("- &a x\n" + "- *a\n" * 2000, "too-many-aliases"),
     "recursive": ("a: &x [*x]\n", "recursive-alias"),
     "recursive further down": ("a: &x {b: [{c: *x}]}\n", "recursive-alias"),
