@@ -1,4 +1,9 @@
-"""Public bug reports of comparable projects about memory, as cases; each test says which."""
+"""Public bug reports of comparable projects about memory, as cases; each test says which.
+
+Others stand where their subject is: D01 (memory that is there and not had) and D14 (the context is lost) in
+test_out_of_memory.py, D06 (threads and streams of their own) in test_pool.py, D04 (the end of the interpreter) in
+test_processes.py, D07 (pinned memory) in test_pinned.py.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,36 @@ POOLED = {"caching": "a part of a segment", "expandable": "a part of a VMM segme
 def where_of(runtime: nbxrt.Runtime, address: int) -> Any:
     """The word for what the vendor's library says an address points to."""
     return runtime.pointer_attributes(address)[0]
+
+
+# D03: virtual memory that is blocked, or asked for in other sizes than its own
+
+
+def test_a_device_whose_profile_blocks_virtual_memory_falls_back_and_says_so(
+    runtime: nbxrt.Runtime, simulation: Simulation, left: Callable[[], list[Any]]
+) -> None:
+    simulation.fail("mem_create", 1, "not_supported", onward=True)
+    account = nbxrt.DeviceAllocator(runtime)
+
+    ptr = account.malloc(1 << 20)
+
+    assert account.stats(0)["policy"] == "caching"
+    assert "virtual memory does not work here: `mem_create` failed" in account.stats(0)["why"]
+    account.free(ptr)
+    account.trim()
+    assert left() == []
+
+
+def test_sizes_are_rounded_up_to_the_granularity(runtime: nbxrt.Runtime, simulation: Simulation) -> None:
+    granularity = runtime.mem_granularity(0)
+
+    for nbytes, pieces in ((1, 1), (granularity, 1), (granularity + 1, 2)):
+        account = nbxrt.DeviceAllocator(runtime, "expandable")
+        ptr = account.malloc(nbytes, 0)
+
+        assert account.memory_reserved(0) == pieces * granularity
+        account.free(ptr)
+        account.trim()
 
 
 # D08: registration of host memory

@@ -325,8 +325,8 @@ class TestExpandable:
 
 
 class TestThreads:
-    @pytest.mark.parametrize("policy", ["caching", "expandable"])
-    @pytest.mark.parametrize("seconds", [0.3, pytest.param(60, marks=pytest.mark.tier("nightly"))])
+    @pytest.mark.parametrize("policy", ["direct", "caching", "stream_ordered", "expandable"])
+    @pytest.mark.parametrize("seconds", [0.15, pytest.param(60, marks=pytest.mark.tier("nightly"))])
     def test_many_threads_share_no_block_and_lose_none(
         self, runtime: nbxrt.Runtime, policy: str, seconds: float, left: Callable[[], list[Any]]
     ) -> None:

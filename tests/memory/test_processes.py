@@ -44,6 +44,15 @@ def test_blocks_that_are_alive_at_the_end_change_nothing(
     assert run(LEFT_ALIVE + "    " + end, NBXRT_ALLOCATOR=policy) == (code, "")
 
 
+def test_blocks_that_are_alive_at_an_error_add_nothing_to_what_is_said(run: Callable[..., tuple[int, str]]) -> None:
+    code, said = run(LEFT_ALIVE + "    raise ValueError('mine')")
+
+    assert code == 1
+    assert said.splitlines()[-1] == "ValueError: mine"
+    assert said.count("Traceback") == 1
+    assert "ignored" not in said
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(run: Callable[..., tuple[int, str]]) -> None:
     program = """
