@@ -122,7 +122,7 @@ class Stream(Closing):
             from nbxrt.objects.event import Event
 
             event = Event(self.device)
-        elif not hasattr(event, "record"):
+        elif not hasattr(event, "is_recorded"):
             raise wrong_type("`record`", "an Event", event)
         event.record(self)
         return event

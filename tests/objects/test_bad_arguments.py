@@ -87,3 +87,10 @@ def test_the_error_says_what_is_taken_and_what_was_given() -> None:
         nbxrt.Device(0, runtime="host")  # type: ignore[arg-type]
     with pytest.raises(nbxrt.ArgumentTypeError, match="`supports` takes the name of an operation, not bytes b'x'"):
         nbxrt.open("host").supports(b"x")  # type: ignore[arg-type]
+
+
+def test_a_stream_is_no_event() -> None:
+    stream = nbxrt.current_stream()
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`record` takes an Event, not Stream"):
+        stream.record(stream)  # type: ignore[arg-type]
