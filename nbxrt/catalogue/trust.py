@@ -3,11 +3,12 @@
 A description decides which library is loaded, so whoever can write it can run code as its reader. The file and every
 folder and link on the way to it must belong to the reader or to root, and others must not be able to write them; a
 folder that is sticky, as /tmp is, keeps others from touching what is not theirs. A group that may write is fine when it
-is the reader's own primary group. Access control lists, and Windows, are not asked.
+is the reader's own primary group, with nobody else in it. Access control lists, and Windows, are not asked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -97,15 +98,32 @@ def _target(path: str) -> str | None:
 
 
 def _own_groups() -> frozenset[int]:
-    """The primary group of the user, by the account and as this process runs; a container may have no account."""
+    """The primary group of the user, by the account and as this process runs, as far as nobody else is in it.
+
+    A container may have no account.
+    """
     if sys.platform == "win32":
         return frozenset()
+    import grp
     import pwd
 
-    try:
-        return frozenset((os.getegid(), pwd.getpwuid(os.geteuid()).pw_gid))
-    except KeyError:
-        return frozenset((os.getegid(),))
+    user = os.geteuid()
+    accounts = [(each.pw_name, each.pw_uid, each.pw_gid) for each in pwd.getpwall()]
+    groups = {os.getegid(), *(group for _name, number, group in accounts if number == user)}
+    members = {}
+    for group in groups:
+        with contextlib.suppress(KeyError):
+            members[group] = grp.getgrgid(group).gr_mem
+    return frozenset(group for group in groups if is_private(group, user, accounts, members.get(group, ())))
+
+
+def is_private(group: int, user: int, accounts: Iterable[tuple[str, int, int]], members: Iterable[str]) -> bool:
+    """Whether a group is one user's alone. Accounts are name, number and primary group; who is in root's is trusted."""
+    if group == 0:
+        return True
+    names = {name: number for name, number, _group in accounts}
+    in_it = {number for _name, number, primary in accounts if primary == group}
+    return {*in_it, *(names.get(name) for name in members)} <= {user}
 
 
 def _user_name(number: int) -> str:

@@ -58,6 +58,30 @@ def test_who_else_may_change_a_file(asked: os.stat_result, expected: str) -> Non
     assert trust.changeable_by(asked, 1000, frozenset({1000})) == expected
 
 
+ACCOUNTS = [("root", 0, 0), ("sync", 5, 0), ("ada", 1000, 1000), ("bob", 1001, 100), ("eve", 1002, 100)]
+
+
+@pytest.mark.parametrize(
+    ("group", "user", "members", "private"),
+    [
+        (1000, 1000, [], True),
+        (1000, 1000, ["ada"], True),
+        (1000, 1000, ["bob"], False),
+        (1000, 1000, ["of another host"], False),
+        (100, 1001, [], False),
+        (0, 0, [], True),
+        (0, 7000, [], True),
+        (7000, 7000, [], True),
+    ],
+    ids=[
+        "a group of one's own", "where one is listed", "with another member", "with a member without an account",
+        "a group that all users have", "root's", "root's, in a container", "no account at all",
+    ],
+)  # fmt: skip
+def test_whether_a_group_is_one_users_alone(group: int, user: int, members: list[str], private: bool) -> None:
+    assert trust.is_private(group, user, ACCOUNTS, members) is private
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
     """A user's file that can be opened, in a folder of its own."""
