@@ -7,6 +7,7 @@ explicitly, and done in a child process.
 """
 
 import os
+import sys
 
 from nbxrt import descriptions, errors, presence, runtime, tritonpin
 from nbxrt.binding.machine import Machine
@@ -373,6 +374,9 @@ def reset() -> None:
     global _last  # noqa: PLW0603
     from nbxrt.device import invalidate_current_device_cache
 
+    installing = sys.modules.get("nbxrt.launch.installing")
+    if installing is not None:
+        installing.uninstall()
     with runtime._lock:  # noqa: SLF001
         _last = None
         runtime.forget()

@@ -61,7 +61,7 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
     for name, value in zip(kernel.names, given, strict=True):
         if name in kernel.constants:
             continue
-        for part in _parts(value):
+        for part in keys.parts(value):
             device = _one(kernel, name, part)
             if device is None:
                 continue
@@ -75,13 +75,6 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
                     value=value,
                 )
     return first[1] if first else None
-
-
-def _parts(value: "Any") -> "list[Any]":
-    if isinstance(value, tuple):
-        return [part for each in value for part in _parts(each)]
-    base = getattr(value, "base", None) if type(value).__name__ == "TensorDescriptor" else None
-    return [value if base is None else base]
 
 
 def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":

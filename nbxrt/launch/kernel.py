@@ -35,6 +35,18 @@ _MOST_GRIDS = 4096
 _UNBOUND = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+class _Caches(defaultdict):  # type: ignore[type-arg]
+    """Triton's own caches of a kernel by device; who clears them means nbxrt's too."""
+
+    def __init__(self, kernel: "Kernel") -> None:
+        super().__init__(kernel.jit.create_binder)
+        self._kernel = kernel
+
+    def clear(self) -> None:
+        super().clear()
+        self._kernel.forget_compiled()
+
+
 class Entry:
     """A compiled kernel, and the function that launches it on one device with arguments of the kinds of one key."""
 
@@ -63,7 +75,8 @@ class Kernel:
         self.grids: dict[Any, Any] = {}
         self.lock = threading.RLock()
         self.caches_before = jit.device_caches
-        jit.device_caches = defaultdict(jit.create_binder)  # what another driver had compiled is not of this one
+        jit.device_caches = _Caches(self)  # what another driver had compiled is not of this one
+        self.is_forgotten = False
         self.is_supported = all(parameter.kind not in _UNBOUND for parameter in self.parameters)
         #: The generated functions, once a launch has shown what its arguments are: by extents, and by a function.
         self.launch: Callable[..., Any] | None = None
@@ -71,12 +84,17 @@ class Kernel:
 
     def forget(self) -> None:
         """Let go of all that belongs to the runtime: the generated functions refer to it, and to this object."""
+        self.is_forgotten = True
         self.launch = self.dynamic = None
+        self.forget_compiled()
+        self.variants.clear()
+        self.grids.clear()
+
+    def forget_compiled(self) -> None:
+        """Have everything compiled again at its next launch."""
         for table in (self.table, *self.variants.values()):
             table.entries.clear()
             table.seen.clear()
-        self.variants.clear()
-        self.grids.clear()
 
     # the way in
 
@@ -117,6 +135,7 @@ class Kernel:
         """The kernel's first launch, and every one on an empty grid or with parameters that cannot be written down."""
         if self.launch is not None and all(grid[:3]):
             return self.launch(grid, *given, **named)
+        self._demand_session()
         arguments, options = self._bind(given, named)
         reason = "" if self.is_supported else "variable parameters"
         reason = reason or self.session.unusual(self.jit)
@@ -180,8 +199,16 @@ class Kernel:
         reason = self.session.unusual(self.jit)
         return (self.fall_back(reason, grid, arguments, options),) if reason else None
 
+    def _demand_session(self) -> None:
+        """Refuse a launch by what `kernel[grid]` was before. Raises: CapabilityError."""
+        if self.is_forgotten:
+            raise errors.CapabilityError(
+                f"nbxrt was taken out of Triton since `{self.name}[…]` was written", hint=f"write `{self.name}[…]` anew"
+            )
+
     def miss(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """A launch whose key is not there, or could not be made by the generated expression."""
+        self._demand_session()
         try:
             key = self.key(arguments)
             entries = self.variant(options).entries
@@ -193,7 +220,9 @@ class Kernel:
         if entry is None:
             device = checking.arguments(self, arguments)
             entry = self._entry(entries, key, device, grid, arguments, options)
-        return entry.launch(grid, *arguments) if all(grid[:3]) else entry.compiled
+        if all(grid[:3]):
+            return entry.launch(grid, *arguments)
+        return self._changed(options, grid, *arguments) if self._has_changed() else entry.compiled
 
     def key(self, arguments: "tuple[Any, ...]") -> "tuple[Any, ...]":
         """The key of the arguments, as the generated function makes it.
@@ -277,7 +306,7 @@ class Kernel:
         launcher.prepare(compiled.function)
         slow = functools.partial(self._checked, launcher, compiled, device)
         if not sending.can_send(launcher.shape):
-            return slow
+            return functools.partial(self._sent, slow, options)
         names = {
             "_nbx_kernel": compiled,
             "_nbx_function": ctypes.c_void_p(compiled.function),
@@ -297,6 +326,18 @@ class Kernel:
         )
 
     # the long ways
+
+    def _sent(self, slow: "Callable[..., Any]", options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
+        """A launch that is more than one pack and one call."""
+        if self._has_changed():
+            return self._changed(options, grid, *arguments)
+        return slow(grid, *arguments)
+
+    def _has_changed(self) -> bool:
+        """Whether a global variable that the kernel was compiled with is another one now."""
+        missing = object()
+        used = self.jit.used_global_vals.items()
+        return any(variables.get(name, missing) != value for (name, _where), (value, variables) in used)
 
     def _changed(self, options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
         return self.fall_back("a global variable that has changed", grid, arguments, options)
@@ -332,7 +373,7 @@ class Kernel:
 
 def _note(stream: int, *arguments: "Any") -> None:
     """Arrays of other streams are in use by this one now; closed ones are refused."""
-    for value in arguments:
+    for value in (part for each in arguments for part in keys.parts(each)):
         memory = getattr(value, "memory", None)
         if isinstance(memory, Memory) and memory.home != stream:
             streams.note_use(memory, stream)

@@ -14,7 +14,7 @@ from nbxrt import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from nbxrt.runtime import Runtime
@@ -87,12 +87,27 @@ def _special(kind: type, value: "Any") -> "Any":
     """The key of what only Triton's own classes are."""
     if kind.__name__ == "constexpr" and hasattr(value, "value"):
         return (kind, constant(value.value))
-    if kind.__name__ == "TensorDescriptor" and hasattr(value, "block_shape"):
+    if is_descriptor(value):
         described = (tuple(value.block_shape), len(value.shape), value.padding)
         return (kind, of(value.base), *described, getattr(value, "round_f32_to_tf32", False))
     if kind.__name__ == "JITFunction":
         return (kind, value)
     raise UnknownKindError(kind.__name__)
+
+
+def is_descriptor(value: "Any") -> bool:
+    """Whether it is a tensor descriptor of Triton's own; Gluon's says more, by which kernels differ."""
+    kind = type(value)
+    return kind.__name__ == "TensorDescriptor" and kind.__module__ == "triton.tools.tensor_descriptor"
+
+
+def parts(value: "Any") -> "Iterator[Any]":
+    """The values in an argument: those of a tuple, and the tensor of a descriptor."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from parts(each)
+    else:
+        yield value.base if is_descriptor(value) else value
 
 
 def pointer(value: "Any") -> int:

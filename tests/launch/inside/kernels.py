@@ -61,6 +61,16 @@ def keyword_only(out, *, scale=2.0, n):
 
 
 @triton.jit
+def constant(out, value: tl.constexpr):
+    tl.store(out, value)
+
+
+@triton.jit
+def first_of(pair, out):
+    tl.store(out, tl.load(pair[0] + pair[1]))
+
+
+@triton.jit
 def copy_block(source, out):
     at = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :]
     tl.store(out + at, source.load([0, 0]))

@@ -6,6 +6,7 @@ import ctypes
 
 import kernels
 import triton
+import triton.language as tl
 from arrays import array
 from triton.backends.amd.compiler import HIPBackend
 from triton.backends.compiler import GPUTarget
@@ -88,6 +89,17 @@ CASES = {
     "annotated integers": lambda k, a: (k.annotated, (1,), (a(), 100, 200, -300, 40000, -5, 6, -(2**40), 2**63), {}),
     "floats": lambda k, a: (k.floats, (1,), (a(), 0.1, 0.1, 0.1, 0.1, 0.1), {}),
     "large floats": lambda k, a: (k.floats, (1,), (a(), 1e300, 1.5, 3e38, 1e300, 1e300), {}),
+    "floats that are odd": lambda k, a: (
+        k.floats, (1,), (a(), float("nan"), -0.0, float("-inf"), -0.0, float("nan")), {},
+    ),
+    "integers for floats": lambda k, a: (k.floats, (1,), (a(), 1.5, 2, -3, 1, 2**24 + 1), {}),
+    "truth for integers": lambda k, a: (k.annotated, (1,), (a(), True, False, True, 1, 1, True, 1, True), {}),
+    "constants for values": lambda k, a: (
+        k.scalars, (1,), (a(), tl.constexpr(5), tl.constexpr(True), 2, tl.constexpr(2.5), 3), {},
+    ),
+    "options beside arguments": lambda k, a: (
+        k.add, (7,), (a(), a()), {"num_stages": 2, "BLOCK": 128, "n": 17, "num_warps": 2, "out": a()},
+    ),
     "a tuple": lambda k, a: (k.tuples, (1,), (a(), (3, 2.5), 7), {}),
     "a tuple with a 1": lambda k, a: (k.tuples, (1,), (a(), (1, 16), 7), {}),
     "no specialisation": lambda k, a: (k.unspecialised, (1,), (a(), 1), {}),

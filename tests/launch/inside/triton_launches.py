@@ -230,6 +230,99 @@ def test_a_global_variable_that_changed_is_refused_as_triton_does(cuda, monkeypa
         scaled[(1,)](out)
 
 
+@triton.jit
+def scaled_pair(out, pair):
+    tl.store(out, (pair[0] + pair[1]) * SCALE)
+
+
+def test_a_changed_global_variable_is_seen_by_every_kind_of_launch(cuda, monkeypatch):
+    _simulation, runtime = cuda
+    out = array(runtime, 64)
+    scaled[(1,)](out)
+    scaled_pair[(1,)](out, (1, 2.5))
+    monkeypatch.setitem(globals(), "SCALE", tl.constexpr(3))
+
+    for launch in (
+        lambda: scaled[(0,)](out), lambda: scaled_pair[(1,)](out, (1, 2.5)),
+        lambda: scaled[lambda _meta: (1,)](out), lambda: scaled[(1,)](out, num_warps=4),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Global variable SCALE has changed"):
+            launch()
+
+
+def test_values_that_are_equal_and_not_the_same_are_told_apart(cuda):
+    simulation, runtime = cuda
+    out = array(runtime, 64)
+    values = [1, True, 1.0, 0, False, 0.0, -0.0, 2, 2.0]
+
+    for _each in range(3):
+        for value in values:
+            kernels.scalars[(1,)](out, value, 3, 3, 3, 3)
+    runtime.sync()
+
+    first, second, third = (simulation.launches()[at : at + len(values)] for at in (0, len(values), 2 * len(values)))
+    assert first == second == third
+    assert [launch.arguments[1].hex() for launch in first[1:8]] == [
+        "01", "0000803f", "00000000", "00", "00000000", "00000080", "02000000",
+    ]  # fmt: skip
+    assert _fallbacks() == {}
+
+
+def test_constants_that_are_no_numbers_are_one_constant(cuda):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    for _each in range(3):
+        kernels.constant[(1,)](x, float("nan"))
+
+    assert nbxrt.triton.stats()["compiled"] == 1
+
+
+def test_numbers_of_numpy_that_are_floats_are_left_to_triton(cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    kernels.scalars[(1,)](x, np.float64(2.5), 3, 3, 3, 3)
+    runtime.sync()
+
+    assert simulation.launches()[0].arguments[1].hex() == "00002040"
+    assert _fallbacks() == {"a float64": 1}
+
+
+def test_who_clears_tritons_caches_has_kernels_compiled_anew(cuda):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    first, second = (kernels.add[(1,)](x, x, x, 64, BLOCK=64) for _each in range(2))
+    kernels.add.device_caches.clear()
+    third = kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    assert first is second
+    assert third is not first
+
+
+def test_memory_in_a_tuple_or_a_descriptor_is_kept_as_long_as_the_kernel_needs_it(cuda):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    _simulation, runtime = cuda
+    device = nbxrt.Device(0, runtime=runtime)
+    mine, other = device.create_stream(), device.create_stream()
+    out = array(runtime, 1024)
+    launches = (
+        lambda x: kernels.first_of[(1,)]((x, 5), out),
+        lambda x: kernels.copy_block[(1,)](TensorDescriptor(x, [16, 64], [64, 1], [16, 64]), out),
+    )
+    for launch in launches:
+        x = nbxrt.empty(1024, device=device, stream=mine)
+        address = x.ptr
+        with other:
+            launch(x)
+        del x
+        again = nbxrt.empty(1024, device=device, stream=mine)
+
+        assert again.ptr != address
+
+
 def test_debug_is_tritons(cuda, monkeypatch):
     _simulation, runtime = cuda
     x = array(runtime, 64)
@@ -416,6 +509,40 @@ def test_taking_nbxrt_out_leaves_triton_as_it_was(simulate):
 
     assert (JITFunction.run, JITFunction.__dict__.get("__getitem__"), triton.runtime.driver._active) == before
     assert nbxrt.triton.stats() == {"kernels": 0, "compiled": 0, "fallbacks": {}}
+
+
+def test_what_was_bound_to_a_grid_before_does_not_launch_afterwards(simulate):
+    simulation, runtime = simulate()
+    x = array(runtime, 64)
+    before = kernels.add[(1,)]
+    before(x, x, x, 64, BLOCK=64)
+    known = kernels.add[(1,)]
+    runtime.sync()
+    simulation.clear()
+
+    nbxrt.triton.uninstall()
+
+    for launch in (before, known):
+        with pytest.raises(nbxrt.CapabilityError, match="nbxrt was taken out of Triton since"):
+            launch(x, x, x, 64, BLOCK=64)
+    assert simulation.launches() == []
+
+
+def test_a_runtime_that_is_forgotten_is_kept_by_nothing_of_tritons(simulate):
+    import gc
+    import weakref
+
+    _simulation, runtime = simulate()
+    x = array(runtime, 64)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    alive = weakref.ref(runtime)
+
+    nbxrt.reset()
+    assert JITFunction.run.__module__ == "triton.runtime.jit"
+    del runtime, x, _simulation
+    gc.collect()
+
+    assert alive() is None
 
 
 def test_a_compiled_kernel_outlives_the_installation(simulate):
