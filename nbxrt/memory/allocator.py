@@ -495,12 +495,21 @@ class DeviceAllocator:
             raise
         if not size:
             return None
+        if device is None and self._count > 1 and policy.tally.reserved:
+            self._trust(policy.home.device)
         bins = self.table.get(policy.home.device, _NOTHING).get(key)
         if bins is None:
             self._show(policy.home.device, key, policy.bins(key))
         elif size in bins:
             return bins[size]
         return policy.entry(size, key)
+
+    def _trust(self, device: int) -> None:
+        """Ask this thread's current device no more, as after a launch: memory is on it, so it has a context by now."""
+        if getattr(self.runtime.current, "index", None) is None:
+            from nbxrt.device import make_current
+
+            make_current(self.runtime, device)
 
     def _show(self, device: int, stream: "Any", bins: "dict[int, Any]") -> None:
         """Let the hot path find the bins of a stream."""
@@ -565,7 +574,8 @@ class DeviceAllocator:
 
     def _ordinal(self, device: "Any") -> int:
         if device is None:
-            return 0 if self._count == 1 else self.runtime.get_device()
+            known = 0 if self._count == 1 else getattr(self.runtime.current, "index", None)
+            return self.runtime.get_device() if known is None else known
         return checking.ordinal(device, self._count)
 
     def __repr__(self) -> str:

@@ -31,10 +31,12 @@ class Home:
 
         Raises: what the call raises; DeviceError.
         """
+        known = getattr(self.runtime.current, "index", None)
+        if known == self.device:
+            return call(*arguments)
         current = self._get()
         if current == self.device:
             return call(*arguments)
-        known = getattr(self.runtime.current, "index", None)
         if known is None:
             return self._run_apart(call, arguments)
         self._set(self.device)

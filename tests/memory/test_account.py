@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,6 +221,30 @@ def test_integers_of_numpy_are_taken_for_sizes_devices_streams_and_addresses(acc
     account.free(np.uint64(ptr), np.int64(0))
 
     assert account.memory_allocated(0) == 0
+
+
+def test_the_current_device_is_asked_once_in_a_thread_that_never_chose_one(
+    account: nbxrt.DeviceAllocator, calls: Callable[[], list[str]]
+) -> None:
+    seen: list[Any] = []
+
+    def work() -> None:
+        account.free(account.malloc(1000))
+        account.free(account.malloc(1000))
+        calls()
+        seen.append([account.malloc(1000) for _block in range(20)])
+        seen.append(calls().count("get_device"))
+        nbxrt.invalidate_current_device_cache()
+        account.runtime.set_device(1)
+        seen.append(account.owner(account.malloc(1000)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert {account.owner(ptr).device for ptr in seen[0]} == {0}  # type: ignore[union-attr]
+    assert seen[1] <= 3
+    assert seen[2].device == 1
 
 
 def test_an_unknown_policy_is_refused_by_name(runtime: nbxrt.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
