@@ -68,7 +68,7 @@ def check_abi(subject: Subject) -> Iterator[Diagnostic]:
     elif abi == "objc" and not has_messages:
         message = "a file of `abi: objc` sends messages, and this one describes none"
         yield subject.diagnostic(("abi",), "wrong-abi", message, hint="say `abi: c`, or describe them under `messages`")
-    elif has_messages and "driver" not in subject.mapping("libraries"):
+    elif has_messages and "driver" not in subject.mapping("libraries") and "libraries" in subject.document.data:
         message = "messages are carried by the library `driver`, which the file does not describe"
         yield subject.diagnostic(_own(subject, "libraries", "abi"), "unknown-role", message, at="key")
 

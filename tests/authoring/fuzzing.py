@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = 200
 
-SMALL = Path(__file__).parents[1] / "catalogue" / "cases" / "valid"
+CASES = Path(__file__).parents[1] / "catalogue" / "cases" / "valid"
 FILES = [file.read_bytes() for file in data_folder("backends").iterdir() if file.name.endswith(".yaml")]
-FILES += [file.read_bytes() for file in sorted(SMALL.glob("*.yaml"))]
+#: They have every form of the format between them, so a change to one is a change to a form of its own.
+SMALL = [file.read_bytes() for file in sorted(CASES.glob("*.yaml"))]
 PIECES = [
     *(
         b"a",
@@ -62,12 +63,19 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=80).map(b"".join)
 @st.composite
 def spliced(draw: st.DrawFn) -> bytes:
     """A right file in which some stretches were replaced."""
-    content = draw(st.sampled_from(FILES))
+    content = draw(st.one_of(st.sampled_from(FILES), st.sampled_from(SMALL)))
     for _edit in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(content)))
+        before, line = around(content, draw(st.integers(0, content.count(b"\n"))))
+        start = before + draw(st.integers(0, len(line)))
         end = start + draw(st.sampled_from([0, 1, 2, 8, 100, 5000]))
         content = content[:start] + draw(st.one_of(st.binary(max_size=4), pieces)) + content[end:]
     return content
+
+
+def around(content: bytes, number: int) -> tuple[int, bytes]:
+    """Where a line begins, and the line."""
+    lines = content.split(b"\n")
+    return sum(len(line) + 1 for line in lines[:number]), lines[number]
 
 
 @st.composite
