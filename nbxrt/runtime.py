@@ -185,6 +185,10 @@ class Runtime(Operations):
             self._launches = LaunchCalls(self._binder)
         return self._launches
 
+    def has_context(self, device: int) -> "bool | None":
+        """Whether a device has a context in this process, whoever made it; None where the backend cannot tell."""
+        return self._binder.has_context(device)
+
     @property
     def prebuilt(self) -> "PrebuiltCalls":
         """Operations as the vendor's bare functions, for objects that keep their handles as arguments."""

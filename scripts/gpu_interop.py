@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SHAPES = [(), (3,), (2, 0, 3), (2, 3, 4)]
 TYPES = ["bool", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64"]
-#: Bytes of the race test: a fill of so many takes long enough for a reader that does not wait to be early.
+#: Bytes of the race test: a copy of so many from the host takes long enough for a reader that does not wait to be early.
 LARGE = 1 << 30
 
 CHECKS: dict[str, Callable[[], str]] = {}
@@ -207,15 +207,15 @@ def no_reader_is_early_with_order() -> str:
 def _races(*, order: bool) -> int:
     """How many of ten readers on a stream of PyTorch saw what was there before a fill on a stream of ours."""
     torch = peer("torch")
-    buffer = nbxrt.Buffer(LARGE)
+    buffer, other, pinned = nbxrt.Buffer(64), nbxrt.Buffer(LARGE), nbxrt.Buffer(LARGE, kind="pinned")
     ours, theirs = nbxrt.Stream(non_blocking=True), torch.cuda.Stream()
     early = 0
     for _round in range(10):
         buffer.fill(0)
         nbxrt.Device(0).sync()
         with ours:
-            for _each in range(8):
-                buffer.fill(7)
+            other.copy_from(pinned, stream=ours)  # takes long, and leaves the processors to the reader
+            buffer.fill(7)
             capsule = buffer.__dlpack__(stream=theirs.cuda_stream if order else -1)
         with torch.cuda.stream(theirs):
             tensor = torch.utils.dlpack.from_dlpack(capsule)
@@ -234,8 +234,8 @@ def what_torch_wrote_is_seen_in_order() -> str:
     for number in range(1, 6):
         torch.cuda.synchronize()
         with torch.cuda.stream(theirs):
-            for _each in range(8):
-                tensor.fill_(number)
+            torch.cuda._sleep(20_000_000)  # noqa: SLF001  # so that a reader who does not wait is early
+            tensor.fill_(number)
             taken = nbxrt.from_dlpack(tensor, stream=ours)
         seen = bytearray(1)
         nbxrt.asarray(taken)[-1:].copy_to(seen, stream=ours)

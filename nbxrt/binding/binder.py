@@ -60,6 +60,16 @@ class Binder:
                 self._libraries[role] = open_library(self.description, role, self.machine, self.contract, self.library)
             return self._libraries[role]
 
+    def has_context(self, device: int) -> "bool | None":
+        """Whether a device has a context, as the first library knows that can be asked; None where none can."""
+        for role, data in self.description["libraries"].items():
+            if data.get("has_context") is not None:
+                try:
+                    return self.library(role).has_context(device)
+                except (errors.LibraryNotFoundError, errors.DeviceError):
+                    return None
+        return None
+
     def opened(self) -> "list[Library]":
         """The libraries that are open, in order of opening."""
         return list(self._libraries.values())

@@ -179,6 +179,15 @@ class Library:
     def can_enter(self) -> bool:
         return self._data["enter"] is not None
 
+    def has_context(self, device: int) -> "bool | None":
+        """Whether a device has a context, which is not made by asking; None where the file names no way to ask."""
+        spec = self._data["has_context"]
+        if spec is None or not self.exports(spec[0]):
+            return None
+        self.start()
+        status, results = self.call(spec, device)
+        return bool(results["active"]) if status == self._status["success"] else None
+
     def stop(self) -> None:
         """Make the library's last call, when it has one and was started here."""
         with self._lock:

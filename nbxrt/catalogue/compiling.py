@@ -49,7 +49,8 @@ from nbxrt.catalogue.model import (
 from nbxrt.catalogue.resolving import Resolver
 
 #: Parameters of the calls that belong to a role instead of an operation.
-_ROLE_PARAMETERS = {"code": "int"}
+_ROLE_PARAMETERS = {"code": "int", "device": "int"}
+_ROLE_RESULTS = {"version": "int", "text": "text", "active": "int", "flags": "uint"}
 
 
 def compile_contract(data: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +262,7 @@ def _span(applies: Range) -> tuple[Any, Any]:
 def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
     if role.same_as:
         return {"same_as": role.same_as, "line": role.line}
-    resolve = Resolver(_ROLE_PARAMETERS, {"version": "int", "text": "text"}, role, contract)
+    resolve = Resolver(_ROLE_PARAMETERS, _ROLE_RESULTS, role, contract)
     return {
         "names": tuple((entry.major, dict(entry.files)) for entry in role.names),
         "search": tuple((step.kind, step.where, dict(step.folders)) for step in role.search),
@@ -279,6 +280,7 @@ def _role(role: Role, contract: dict[str, Any]) -> dict[str, Any]:
         "init": resolve.call(role.init),
         "init_tolerates": role.init_tolerates,
         "enter": resolve.call(role.enter),
+        "has_context": resolve.call(role.has_context),
         "close": resolve.call(role.close),
         "status": _status(role.status, resolve),
         "line": role.line,

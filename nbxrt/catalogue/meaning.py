@@ -68,7 +68,7 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic((*path, "library"), "unknown-role", message)
 
 
-_CALLS = ("version", "driver_version", "init", "enter", "close")
+_CALLS = ("version", "driver_version", "init", "enter", "has_context", "close")
 
 
 def _library_calls(subject: Subject) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:

@@ -156,6 +156,7 @@ class Role:
     init: Call | None = None
     init_tolerates: tuple[str, ...] = ()
     enter: Call | None = None
+    has_context: Call | None = None
     close: Call | None = None
     status: Status = Status()
     line: int | str = 0
@@ -388,6 +389,7 @@ def _role(name: str, data: Mapping[str, Any], line: Any) -> Role:
         init=_call(init),
         init_tolerates=tuple((init or {}).get("tolerates", ())),
         enter=_call(data.get("enter")),
+        has_context=_call(data.get("has_context")),
         close=_call(data.get("close")),
         status=_status(data.get("status", {})),
         line=here,

@@ -96,7 +96,9 @@ def whole_file(completeness: Iterable[Schema]) -> Schema:
 _ROLE_KEYS = {
     **dict.fromkeys(("names", "search", "telling", "uuid_prefixes"), "array"),
     **dict.fromkeys(("hint", "mode", "beside"), "string"),
-    **dict.fromkeys(("identity", "types", "version", "driver_version", "init", "enter", "close", "status"), "object"),
+    **dict.fromkeys(
+        ("identity", "types", "version", "driver_version", "init", "enter", "has_context", "close", "status"), "object"
+    ),
     "loads_first": "object",
 }
 

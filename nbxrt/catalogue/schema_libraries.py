@@ -60,6 +60,7 @@ def library_definitions(contract: Contract) -> Schema:
         "role_version": _role_call("a version call", "How a version is asked.", _digits(), ["digits"]),
         "role_init": _role_call("an `init` call", "Once a process, at the role's first use.", _tolerates(contract)),
         "role_enter": _role_call("an `enter` call", "After `invalid_context`: this, then the call once more."),
+        "role_has_context": _role_call("a `has_context` call", _HAS_CONTEXT),
         "role_close": _role_call("a `close` call", "Ends the use of the library."),
         "role_status": _status(contract),
         "code": integer("A status code.", *CODES),
@@ -162,10 +163,13 @@ _DRIVER_VERSION = "How this library is asked for the version of the driver below
 _LOADS_FIRST = "Libraries that are loaded before this one, where they are here, by system."
 _UUID_PREFIXES = "What this library writes before a UUID, for each kind of device that it knows by UUID."
 
+_HAS_CONTEXT = "How a device is asked whether it has a context, without making one: `active` is not 0 then."
+
 _CALLS = {
     "version": "How the library's version is asked.",
     "init": "Once a process, at the role's first use.",
     "enter": "After `invalid_context`: this, then the call once more.",
+    "has_context": _HAS_CONTEXT,
     "close": "Ends the use of the library.",
     "status": "What the library's status codes mean, and who says so in words.",
 }
@@ -245,7 +249,10 @@ def _error(contract: Contract) -> Schema:
 
 def _role_argument() -> Schema:
     constants = {head: integer(FORMS[head].says, *bounds, 0) for head, bounds in CONSTANTS.items()}
-    out = {"out": {"description": "What comes out.", "enum": ["version", "text"]}, "type": reference("c_type")}
+    out = {
+        "out": {"description": "What comes out.", "enum": ["version", "text", "active", "flags"]},
+        "type": reference("c_type"),
+    }
     buffer = {
         "buffer": {"description": "What comes out.", "enum": ["text"]},
         "bytes": integer("Size.", 1, 1 << 20, 256),
@@ -256,11 +263,11 @@ def _role_argument() -> Schema:
         "buffer": keyed("a `buffer` argument", FORMS["buffer"].says, buffer, ["bytes"]),
     }
     return {
-        "description": "`code` is the status code; `null` a null pointer; or a form that its key tells.",
+        "description": "`code` is the status code, `device` an ordinal; `null` a null pointer; or a form by its key.",
         "type": ["string", "null", "object"],
         "if": {"type": "object"},
         "then": chain(forms, constant),
-        "else": {"if": {"type": "string"}, "then": {"enum": ["code"]}},
+        "else": {"if": {"type": "string"}, "then": {"enum": ["code", "device"]}},
     }
 
 

@@ -207,7 +207,9 @@ class Device:
     def _may_come_back_to(self, found: int) -> bool:
         """Whether making a device current again makes no new context: this thread chose it, or it was used before."""
         known = state_of(self.runtime).devices.get(found)
-        return hasattr(self.runtime.current, "index") or (known is not None and known._used)  # noqa: SLF001
+        if hasattr(self._current, "index") or (known is not None and known._used):  # noqa: SLF001
+            return True
+        return bool(self.runtime.has_context(found))
 
     def _release_later(self) -> None:
         while self._later:
@@ -234,7 +236,7 @@ class Device:
         here = self._current.__dict__
         found = here["entered"].pop()
         if found != here["index"]:
-            make_current(self.runtime, found)
+            _leave(self.runtime, here, found)
 
 
 def devices(runtime: "Runtime | None" = None) -> "tuple[Device, ...]":
@@ -250,8 +252,13 @@ def current_device() -> Device:
 
 def current_index(runtime: "Runtime") -> int:
     """The calling thread's current device, as the cache or else the runtime knows it."""
-    index: int | None = getattr(runtime.current, "index", None)
-    return runtime.get_device() if index is None else index
+    here = runtime.current.__dict__
+    index: int | None = here.get("index")
+    if index is not None:
+        return index
+    found = runtime.get_device()
+    default, left = here.get("left_at", (found, None))
+    return default if left == found and "index" not in here else found
 
 
 def as_device(device: "Any", runtime: "Runtime | None" = None) -> Device:
@@ -298,25 +305,47 @@ def _first_entry(here: "dict[str, Any]") -> "int | None":
 
 
 def _enter(device: Device, here: "dict[str, Any]", found: "int | None") -> None:
-    """Make a device current; what was current before is asked where it is not known, so that it can come back."""
+    """Make a device current; what was current before is asked where it is not known, so that it can come back.
+
+    A device that the thread never chose is put down as its complement.
+    """
     try:
         if found is None:
-            here["entered"][-1] = device.runtime.get_device()
+            found = current_index(device.runtime)
+            here["entered"][-1] = found if "index" in here else ~found
         make_current(device.runtime, device._device_idx)  # noqa: SLF001
     except BaseException:
         here["entered"].pop()
         raise
 
 
+def _leave(runtime: "Runtime", here: "dict[str, Any]", found: int) -> None:
+    """Make current again what was so before a block.
+
+    A device that the thread never chose, and that has no context, would get one by that (CUDA since 12). Then the
+    vendor's device stays, and `left_at` says which device is this thread's all the same, for as long as it does.
+    """
+    if found >= 0:
+        make_current(runtime, found)
+    elif ~found == here["index"]:  # it has chosen that one by now
+        pass
+    elif runtime.has_context(~found) is False:
+        here["left_at"] = ~found, here.pop("index")
+    else:
+        make_current(runtime, ~found)
+
+
 def _put_back(device: Device, found: int, function: "Callable[..., R]", arguments: "tuple[Any, ...]") -> "R":
-    of, cached = device.runtime, getattr(device.runtime.current, "index", None)
+    of, here = device.runtime, device._current.__dict__  # noqa: SLF001
+    before = {"index": here["index"]} if "index" in here else {}
     device._used = True  # noqa: SLF001
     of.set_device(device._device_idx)  # noqa: SLF001
     try:
         return function(*arguments)
     finally:
         of.set_device(found)
-        of.current.index = cached
+        here.pop("index", None)
+        here.update(before)
 
 
 def _in_a_thread(device: Device, function: "Callable[..., R]", arguments: "tuple[Any, ...]") -> "R":

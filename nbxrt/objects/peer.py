@@ -19,7 +19,10 @@ def can_access(device: Device, other: "Any") -> bool:
     if other is device:
         return True
     runtime = device.runtime
-    return runtime.supports("device_can_access_peer") and runtime.device_can_access_peer(device.index, other.index)
+    known, pair = state_of(runtime).reachable, (device.index, other.index)
+    if pair not in known:
+        known[pair] = runtime.supports("device_can_access_peer") and runtime.device_can_access_peer(*pair)
+    return known[pair]
 
 
 def enable(device: Device, other: "Any") -> None:

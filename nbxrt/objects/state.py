@@ -35,6 +35,8 @@ class State:
         self.devices: dict[int, Device] = {}
         #: Ordered pairs (device, peer) whose access was enabled here.
         self.peers: set[tuple[int, int]] = set()
+        #: Whether the first of a pair of devices can access the second, as far as it was asked: it takes a while.
+        self.reachable: dict[tuple[int, int], bool] = {}
         #: Graphs that are being captured now.
         self.captures: list[Graph] = []
         #: Owners of other libraries' streams, by device and handle, that the account may have to name: those are kept.

@@ -204,7 +204,7 @@ def _role_calls(plan: Plan) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """(symbol, role, which call, how it is described) of what a role is asked and told apart from operations."""
     for role in plan.roles:
         data = plan.description["libraries"][role]
-        calls = {key: data[key] for key in ("version", "driver_version", "init", "enter", "close")}
+        calls = {key: data[key] for key in ("version", "driver_version", "init", "enter", "has_context", "close")}
         calls |= {key: data["status"][key] for key in ("clear", "name", "text")}
         for call, spec in calls.items():
             for symbol in spec[0] if spec else ():

@@ -143,7 +143,9 @@ def _role_results(plan: Plan, function: Function, arguments: Any) -> list[str]:
     code = next((f"a{at}" for at, argument in enumerate(arguments) if argument[0] == "param"), "0")
     for at, argument in enumerate(arguments):
         if argument[0] == "out":
-            value = _VERSIONS.get(function.call, _words)(plan, function, role, code)
+            value = _VALUES.get(function.call, _words)(plan, function, role, code)
+            if argument[1] == "flags":
+                value = "0"
             lines.append(f"if (!call.kind) *a{at} = {value};")
     return lines
 
@@ -170,7 +172,12 @@ def _number(plan: Plan, role: str, digits: tuple[int, ...]) -> int:
     return sum(part * digit for part, digit in zip(plan.versions[role], digits, strict=False))
 
 
-_VERSIONS: Mapping[str, Callable[[Plan, Function, int, str], str]] = {
+def _context(_plan: Plan, _function: Function, _role: int, device: str) -> str:
+    return f"sim_has_context({device})"
+
+
+_VALUES: Mapping[str, Callable[[Plan, Function, int, str], str]] = {
     "version": _own_version,
     "driver_version": _drivers_version,
+    "has_context": _context,
 }

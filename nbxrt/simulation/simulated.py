@@ -226,7 +226,7 @@ class Simulation:
         or `*`; `device` limits it to calls on that device. A kind after which the context is lost loses it.
         """
         known = (*self.contract["operations"], *self.symbols, *BESIDE)
-        role_calls = ("version", "driver_version", "init", "enter", "close", "clear", "name", "text")
+        role_calls = ("version", "driver_version", "init", "enter", "has_context", "close", "clear", "name", "text")
         if operation not in known and operation.partition(".")[2] not in role_calls:
             close = errors.nearest(operation, known)
             hint = f"did you mean `{close}`?" if close else ""

@@ -92,8 +92,12 @@ def runtime(
     request: pytest.FixtureRequest, kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]
 ) -> Runtime:
     """Host memory and each simulated vendor, in force."""
-    real = ELSEWHERE or request.param == "host"
-    return in_force(nbxrt.open(request.param) if real else kept(request.param).runtime)  # type: ignore[attr-defined]
+    if not ELSEWHERE and request.param != "host":
+        return in_force(kept(request.param).runtime)  # type: ignore[attr-defined]
+    opened = nbxrt.open(request.param)
+    opened.set_device(0)
+    opened.current.__dict__.clear()
+    return in_force(opened)
 
 
 @pytest.fixture(params=needs_simulation("cuda", "hip"))

@@ -86,6 +86,7 @@ class TestCurrent:
 
     def test_blocks_nest_and_errors_restore_too(self, simulation: Simulation) -> None:
         runtime = nbxrt.current_device().runtime
+        runtime.set_device(0)
         seen = []
 
         def fail() -> None:
@@ -151,6 +152,53 @@ class TestCurrent:
         stream.close()
 
         assert simulation.contexts() == {1}
+
+    def test_a_block_in_a_fresh_thread_makes_no_context_on_the_device_that_it_found(
+        self, simulation: Simulation, in_thread: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        def work() -> list[int]:
+            seen = []
+            for _each in range(2):
+                with nbxrt.Device(1):
+                    nbxrt.empty(8)
+                    seen.append(nbxrt.current_device().index)
+                seen.append(nbxrt.current_device().index)
+            nbxrt.Buffer(8, device=1).close()
+            return [*seen, nbxrt.current_device().index, nbxrt.current_stream().device.index]
+
+        assert in_thread(work) == [1, 0, 1, 0, 0, 0]
+        assert simulation.contexts() == {1}
+        knows = nbxrt.Device(0).runtime.has_context(0) is not None
+        chosen = {call.arguments["device"] for call in simulation.log() if call.operation == "set_device"}
+        assert chosen == ({1} if knows else {0, 1})
+
+    def test_after_such_a_block_the_device_of_the_thread_is_used_when_it_is_asked_for(
+        self, simulation: Simulation, in_thread: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        def work() -> list[Any]:
+            with nbxrt.Device(1):
+                pass
+            first = nbxrt.empty(8)
+            with nbxrt.Device(1), nbxrt.Device(0):
+                inner = nbxrt.empty(8)
+            switched = nbxrt.current_device().index
+            first.runtime.set_device(1)
+            return [first.device.index, inner.device.index, switched, nbxrt.current_device().index]
+
+        assert in_thread(work) == [0, 0, 0, 1]
+
+    def test_a_device_that_is_in_use_comes_back_after_a_block(
+        self, cuda: Simulation, in_thread: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        runtime = nbxrt.current_device().runtime
+        runtime.free(runtime.malloc(8))
+
+        def work() -> list[int]:
+            with nbxrt.Device(1):
+                inside = runtime.get_device()
+            return [inside, runtime.get_device()]
+
+        assert (runtime.has_context(0), in_thread(work)) == (True, [1, 0])
 
     def test_calls_let_other_threads_run(self, cuda: Simulation) -> None:
         cuda.sleep("sync", 200_000)

@@ -79,6 +79,7 @@ int sim_driver_version(int usual);      /* as the runtime sees it: 0 where there
 int sim_version_of_driver(int usual);   /* as the driver itself says it */
 int sim_role_close(int role);
 int sim_role_enter(int role);
+int sim_has_context(int device);
 int sim_role_clear(void);
 const char *sim_role_kind_name(int role, int code);
 const char *sim_role_kind_text(int role, int code, const char *const *texts);

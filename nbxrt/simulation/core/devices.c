@@ -66,6 +66,12 @@ int sim_current(void)
     return sim_physical(sim_thread()->device);
 }
 
+int sim_has_context(int device)
+{
+    int physical = sim_physical(device);
+    return physical >= 0 && sim_devices[physical].has_context;
+}
+
 int sim_device_count(int *count)
 {
     *count = visible_count;
