@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SHAPES = [(), (3,), (2, 0, 3), (2, 3, 4)]
 TYPES = ["bool", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64", "complex64"]
-#: Bytes of the race test: a copy of so many from the host takes long enough for a reader that does not wait to be early.
+#: Bytes of a copy from the host that takes long enough for a reader that does not wait to be early.
 LARGE = 1 << 30
 
 CHECKS: dict[str, Callable[[], str]] = {}
