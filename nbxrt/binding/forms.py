@@ -117,6 +117,13 @@ def _item(source: "Source", item: "Any") -> str:
     return source.names[item] if isinstance(item, str) else repr(int(item))
 
 
+def _current_device(source: "Source", argument: "tuple[Any, ...]") -> None:
+    number = source.cell(CELL_TYPES[argument[1]])
+    source.globals["_current_device"] = source.binder.own("get_device")
+    source.before.append(f"_c{number}.value = _current_device()")
+    _address_of(source, number)
+
+
 def _error(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = source.cell(CELL_TYPES[argument[1]])
     source.before.append(f"_c{number}.value = 0")
@@ -209,6 +216,7 @@ ARGUMENTS: "dict[str, Callable[[Source, tuple[Any, ...]], None]]" = {
     "axes": _axes,
     "packed": _packed,
     "pointer_to": _pointer_to,
+    "current_device": _current_device,
     "error": _error,
     "pci": _pci,
     "array": _array,

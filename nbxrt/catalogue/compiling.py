@@ -14,7 +14,7 @@ Arguments of a C call become tuples, their form first and C types resolved:
     ("struct_in", S, pairs)        ("struct_value", S, pairs)     ("struct_bytes", S, param)  (pairs: field, item)
     ("struct_out", S, pairs)       ("struct_whole", S, result)    (pairs: result, field)
     ("rows", S, result, fields)    ("count", type)                ("array", items, type)
-    ("padded", param, bytes, type) ("literal", text)
+    ("padded", param, bytes, type) ("literal", text)            ("current_device", type)
 An item is a parameter, a number, ("length", parameter), or in a structure ("address", parameter).
 
 What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
+from nbxrt.distributed.composed import composed
 from nbxrt.distributed.links import Lost, Stuck, nobody
 from nbxrt.memory.allocator import account_of
 
@@ -22,9 +23,10 @@ class DeviceLink:
 
     asynchronous = True
 
-    def __init__(self, runtime: Runtime, device: int, handle: int, seconds: float) -> None:
+    def __init__(self, runtime: Runtime, device: int, handle: int, rank: int, size: int, seconds: float) -> None:
         self.runtime = runtime
         self.device = device
+        self.rank, self.size = rank, size
         self.who_is_lost: Callable[[], str] = nobody
         #: The vendor's; 0 once this end has left, which every operation refuses.
         self.handle = handle
@@ -46,12 +48,16 @@ class DeviceLink:
             runtime.set_device(device)
             return int(runtime.comm_init_rank(size, identity, rank))
 
-        return cls(runtime, device, within(seconds, join), seconds)
+        return cls(runtime, device, within(seconds, join), rank, size, seconds)
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:
         handle = self.handle
         if not handle:
             raise Lost("it was left by another thread")
+        if not self.runtime.supports(name):
+            made = composed(self, name, arguments, stream)
+            if made is not None:
+                return made
         return self.runtime.prepared(name, *arguments, handle, stream)
 
     def start_group(self) -> None:

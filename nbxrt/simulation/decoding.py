@@ -229,6 +229,11 @@ def _pointer_to(to: Decoder, argument: tuple[Any, ...]) -> None:
     to.take(name, c_type, f"({cell} ? *{cell} : 0)")
 
 
+def _current_device(to: Decoder, argument: tuple[Any, ...]) -> None:
+    cell = to.new_pointer(f"const {C_TYPES[argument[1]]} *")
+    to.decode.append(f"int current = -1; sim_get_device(&current); sim_expect(&call, {cell} && *{cell} == current);")
+
+
 def _error(to: Decoder, argument: tuple[Any, ...]) -> None:
     cell = to.new_pointer(f"{C_TYPES[argument[1]]} *")
     to.always.append(f"if ({cell}) *{cell} = call.code;")
@@ -358,6 +363,7 @@ _FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
     "axes": _axes,
     "packed": _packed,
     "pointer_to": _pointer_to,
+    "current_device": _current_device,
     "error": _error,
     "pci": _pci,
     "struct_in": _struct_in,

@@ -61,7 +61,7 @@ operations:
   device_count: {call: oddCount, returns: {result: count}}
   set_device: {call: oddSelect, args: [{param: device, type: uint8}]}
   get_device: {call: oddSelected, args: [{error: int}], returns: {result: device}}
-  sync: {call: oddSync, returns: ignored}
+  sync: {call: oddSync, args: [{current_device: uint}], returns: ignored}
   mem_get_info: {call: oddMemory, args: [{struct: Free, out: {free: free, total: total}}]}
   pci_bus_id: {call: oddBus, args: [device, {int: 32}, {buffer: pci_bus_id, bytes: 32}]}
   malloc: {call: oddAllocate, args: [nbytes, {int: 1}], returns: {pointer: address}}
