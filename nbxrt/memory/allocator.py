@@ -6,8 +6,10 @@ from _weakref import ref  # `weakref` is slow to import
 from nbxrt import errors
 from nbxrt.locks import RLock
 from nbxrt.memory import addresses, checking
+from nbxrt.memory.captures import Captures, follow
 from nbxrt.memory.classwide import classwide
 from nbxrt.memory.entries import Direct, Entry, this_thread
+from nbxrt.memory.home import Home
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
 from nbxrt.memory.policies import Policy, check_name, make_policy
@@ -76,6 +78,8 @@ class DeviceAllocator:
         self._reclaiming = Reclaiming()
         self._watchers: list[Callable[[int, int, int], object]] = []
         self._lost: errors.DeviceError | None = None
+        #: Captures that are under way.
+        self.captures = Captures(runtime)
         self._count = runtime.device_count()
         streams = (runtime.description["interop"] or {}).get("streams") or {}
         self._default_stream, self._thread_stream = streams.get("default"), streams.get("per_thread")
@@ -85,7 +89,7 @@ class DeviceAllocator:
         self._layers: list[Layer] = []
         self._floor = _Floor(self, *make_paths(self, several=self._count > 1))
         self._bind()
-        runtime.wrap("stream_destroy", _forgetting(ref(self)))
+        follow(runtime, ref(self))
 
     def _bind(self) -> None:
         """The topmost layer's functions are this object's own: a call goes there at once."""
@@ -314,7 +318,9 @@ class DeviceAllocator:
             with self._lock:
                 policy = self._policies.get(ordinal)
                 if policy is None:
-                    policy = self._policies[ordinal] = make_policy(self.runtime, ordinal, self._policy_name)
+                    policy = self._policies[ordinal] = make_policy(
+                        Home(self.runtime, ordinal, self.captures), self._policy_name
+                    )
                     policy.tally.watch = self._told if self._watchers else None
         return policy
 
@@ -473,6 +479,15 @@ class DeviceAllocator:
             self._pinned.forget(stream)
         self._named.discard(stream)
 
+    def resume(self) -> None:
+        """Do what was put off while a graph was recorded; what fails is tried again when memory is given back."""
+        holders: list[Any] = [*self._policies.values(), *filter(None, [self._pinned])]
+        for holder in holders:
+            try:
+                holder.resume()
+            except errors.DeviceError as error:
+                self.failed(error)
+
     def layers(self) -> "tuple[Layer, ...]":
         """The layers, the lowest first."""
         return tuple(self._layers)
@@ -560,7 +575,7 @@ class DeviceAllocator:
     def _pinned_pool(self) -> PinnedPool:
         if self._pinned is None:
             with self._lock:
-                self._pinned = self._pinned or PinnedPool(self.runtime)
+                self._pinned = self._pinned or PinnedPool(self.runtime, self.captures)
         return self._pinned
 
     def _stream(self, function: str, stream: "Any") -> "Any":
@@ -580,22 +595,3 @@ class DeviceAllocator:
 
     def __repr__(self) -> str:
         return f"<nbxrt.DeviceAllocator of {self.runtime.name}>"
-
-
-def _forgetting(account: "Callable[[], DeviceAllocator | None]") -> "Callable[[Any], Any]":
-    """What stands before `stream_destroy` while an account is there."""
-
-    def wrapper(destroy: "Callable[[int], None]") -> "Callable[[int], None]":
-        def stream_destroy(stream: int) -> None:
-            here = account()
-            try:
-                if here is not None and stream.__class__ is int:
-                    here.forget_stream(stream)
-            except errors.DeviceError:  # the vendor's own answer to the call below says it
-                pass
-            destroy(stream)
-
-        stream_destroy.__doc__ = destroy.__doc__
-        return stream_destroy
-
-    return wrapper

@@ -35,15 +35,17 @@ class Deferred:
         self._events: list[int] = []
         #: Memory of which no event could be had.
         self._unsure: list[tuple[int, Taker]] = []
+        #: Memory whose streams are marked once no capture is under way.
+        self._put_off: list[tuple[int, tuple[Any, ...], Taker]] = []
         self._queues: dict[Any, deque[tuple[int, tuple[tuple[Any, int], ...], Taker, int]]] = {}
 
     def __len__(self) -> int:
-        return len(self._unsure) + sum(map(len, list(self._queues.values())))
+        return len(self._unsure) + len(self._put_off) + sum(map(len, list(self._queues.values())))
 
     def addresses(self) -> "set[int]":
         """Where the memory is that waits."""
         waiting = [item[3] for queue in list(self._queues.values()) for item in list(queue)]
-        return {*waiting, *(address for address, _taker in self._unsure)}
+        return {*waiting, *(address for address, *_rest in [*self._unsure, *self._put_off])}
 
     def put(self, address: int, streams: "tuple[Any, ...]", taker: "Taker") -> None:
         """Let the taker have the memory back when the work that these streams have now has finished.
@@ -53,6 +55,9 @@ class Deferred:
         """
         if not streams:  # those that used it were destroyed, and their work was waited for
             taker.settle(address)
+            return
+        if any(map(self._home.captures.holds, streams)):
+            self._put_off.append((address, streams, taker))
             return
         if any(stream.__class__ is tuple and stream[1] != this_thread() for stream in streams):
             self._wait_for_all(address, (), taker)  # another thread's own stream cannot be named here
@@ -110,11 +115,22 @@ class Deferred:
 
         Raises: DeviceError; what waited still waits.
         """
-        if self._queues or self._unsure:
+        if self._put_off:
+            self.resume()
+        if (self._queues or self._unsure) and not self._home.captures:
             self._look(self._query)
 
+    def resume(self) -> None:
+        """Mark the streams of what was put off while a graph was recorded.
+
+        Raises: DeviceError after which the context is lost.
+        """
+        found, self._put_off = self._put_off, []
+        for item in found:
+            self.put(*item)
+
     def drain(self) -> None:
-        """Wait for everything, and give it back.
+        """Wait for everything but what a capture that is under way may use, and give it back.
 
         Raises: DeviceError; what waited still waits.
         """
@@ -123,7 +139,8 @@ class Deferred:
             self._wait(event)
             return True
 
-        while len(self):
+        self.resume()
+        while len(self) > len(self._put_off) and not self._home.captures:
             self._look(waited)
 
     def _look(self, is_done: "Any") -> None:

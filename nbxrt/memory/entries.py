@@ -65,7 +65,9 @@ class Direct(Entry):
 
     def refill(self) -> int:
         self.tally.demand(self.nbytes)
-        address: int = self._policy.home.run(self._policy.vendor_malloc, self.nbytes)
+        home = self._policy.home
+        home.captures.demand_none("memory cannot be had", home.device)
+        address: int = home.run(self._policy.vendor_malloc, self.nbytes)
         self._policy.gain(self.nbytes, address)
         return address
 

@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.memory.captures import Captures
     from nbxrt.runtime import Runtime
 
 
 class Home:
-    """One device of a runtime, and the way to make calls there."""
+    """One device of a runtime, and the way to make calls there; `captures` are those that calls must not spoil."""
 
-    def __init__(self, runtime: "Runtime", device: int) -> None:
+    def __init__(self, runtime: "Runtime", device: int, captures: "Captures") -> None:
         self.runtime = runtime
         self.device = device
+        self.captures = captures
         self._get, self._set = runtime.get_device, runtime.set_device  # bound now: finalizers call
         #: The thread that makes a call for one that waits for it, 0 when there is none.
         self.helper = 0

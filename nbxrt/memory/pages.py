@@ -106,7 +106,6 @@ class PageSource:
         self._create, self._release = runtime.mem_create, runtime.mem_release
         self._map, self._unmap, self._allow = runtime.mem_map, runtime.mem_unmap, runtime.mem_set_access
         self._sync_stream, self._sync = runtime.stream_sync, runtime.sync
-        self._capturing = runtime.stream_is_capturing if runtime.supports("stream_is_capturing") else None
         self.granularity: int = runtime.mem_granularity(home.device)
         self.handle = max(self.granularity, handle // self.granularity * self.granularity)
         self._total = 0
@@ -268,7 +267,7 @@ class PageSource:
         self._retry()
         left = self._tally.reserved
         for heap in heaps:
-            if self._is_capturing(heap):
+            if self._home.captures.holds(heap.stream):
                 continue
             window: Window = heap.window
             going = []
@@ -285,7 +284,7 @@ class PageSource:
         free = [
             (heap.window.pieces[piece], piece, heap)
             for heap in self._heaps
-            if not self._is_capturing(heap)
+            if not self._home.captures.holds(heap.stream)
             for address, nbytes in heap.ranges.sizes.items()
             if nbytes >= self.granularity and not (heap is growing and address < high and address + nbytes > low)
             for piece in heap.window.within(address, nbytes)
@@ -298,17 +297,6 @@ class PageSource:
             pieces = [piece for _size, piece, holder in chosen if holder is heap]
             if pieces:
                 self._take_away(heap, pieces)
-
-    def _is_capturing(self, heap: "Heap") -> bool:
-        """Whether the heap's stream records a graph: waiting for it would spoil that."""
-        if self._capturing is None or heap.stream.__class__ is not int or not heap.stream:
-            return False
-        try:
-            return bool(self._capturing(heap.stream))
-        except errors.DeviceError as error:  # the stream is destroyed
-            if error.sticky:
-                raise
-            return False
 
     def _take_away(self, heap: "Heap", pieces: "list[int]") -> None:
         """Give free pieces back to the device; the work that used them is waited for."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.memory.captures import Captures
     from nbxrt.runtime import Runtime
 
 #: Sizes are whole pages of this size.
@@ -24,8 +25,9 @@ MOST_KEPT = 1 << 30
 class Here:
     """The way to make calls whatever device is current."""
 
-    def __init__(self, runtime: "Runtime") -> None:
+    def __init__(self, runtime: "Runtime", captures: "Captures") -> None:
         self.runtime = runtime
+        self.captures = captures
 
     def run(self, call: "Callable[..., Any]", *arguments: "Any") -> "Any":
         return call(*arguments)
@@ -34,9 +36,10 @@ class Here:
 class PinnedPool:
     """The page-locked memory of a process. Its lock guards what waits; the vendor's calls are made outside it."""
 
-    def __init__(self, runtime: "Runtime") -> None:
+    def __init__(self, runtime: "Runtime", captures: "Captures") -> None:
         self._vendor_malloc, self._vendor_free = runtime.malloc_host, runtime.free_host
-        self._deferred = Deferred(Here(runtime))  # type: ignore[arg-type]  # all that it needs of a home
+        self._captures = captures
+        self._deferred = Deferred(Here(runtime, captures))  # type: ignore[arg-type]  # all that it needs of a home
         self._lock = Lock()
         #: Blocks by size; the size of each in the order in which they came back; and what that makes.
         self._waiting: dict[int, list[int]] = {}
@@ -71,6 +74,7 @@ class PinnedPool:
             return address
 
     def _obtain(self, size: int) -> int:
+        self._captures.demand_none("page-locked memory cannot be had")
         try:
             address: int = self._vendor_malloc(size)
         except errors.OutOfMemoryError:
@@ -122,15 +126,15 @@ class PinnedPool:
         """Make the lock anew, in a process that was forked."""
         self._lock = Lock()
 
-    def drain(self) -> None:
-        """Wait for the work that uses what was freed. Raises: DeviceError."""
-        self._deferred.drain()
+    def resume(self) -> None:
+        """Do what was put off while a graph was recorded. Raises: DeviceError after which the context is lost."""
+        self._deferred.resume()
 
     def _evict(self, keep: int) -> int:
         given_back = 0
         while True:
             with self._lock:
-                if self.kept <= keep:
+                if self.kept <= keep or self._captures:
                     return given_back
                 address, size = next(iter(self._order.items()))
                 del self._order[address]

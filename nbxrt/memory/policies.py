@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.memory.pool import Bin
-    from nbxrt.runtime import Runtime
 
 #: What can be asked for; `auto` is the best of the others that a device supports.
 POLICIES = ("auto", "direct", "caching", "stream_ordered", "expandable")
@@ -72,6 +71,11 @@ class Policy:
     def drain(self) -> None:
         """Wait for memory that was freed and is in use on other streams. Raises: DeviceError."""
 
+    def resume(self) -> None:
+        """Do what was put off while a graph was recorded. Raises: DeviceError; it is put off further."""
+        if self._single is not None:
+            self._single.resume()
+
     def largest_free(self) -> int:
         """Bytes of the largest block that can be given out without taking more from the device."""
         return 0
@@ -101,7 +105,7 @@ class Policy:
     def admit(self, peer: int) -> None:
         """Let another device use the memory of this one. Raises: CapabilityError, DeviceError."""
         runtime = self.home.runtime
-        Home(runtime, peer).run(runtime.device_enable_peer_access, self.home.device)
+        Home(runtime, peer, self.home.captures).run(runtime.device_enable_peer_access, self.home.device)
 
 
 class SinglePolicy(Policy):
@@ -116,7 +120,10 @@ class SinglePolicy(Policy):
         self._unfreed: list[tuple[int, Direct | Ordered]] = []
 
     def let_go(self, address: int, entry: "Direct | Ordered") -> None:
-        """Free a block. Raises: DeviceError; then it is kept, to be tried again."""
+        """Free a block, after a capture that is under way. Raises: DeviceError; then it is kept, to be tried again."""
+        if self.home.captures:
+            self._unfreed.append((address, entry))
+            return
         try:
             entry.go(address)
         except errors.DeviceError:
@@ -135,9 +142,13 @@ class SinglePolicy(Policy):
         self.held -= nbytes
         self.tally.release(nbytes, address)
 
+    def resume(self) -> None:
+        super().resume()
+        SinglePolicy._trim(self, 0)  # the driver's own pool keeps what it has
+
     def _trim(self, keep: int) -> int:
         before = self.tally.reserved
-        while self._unfreed and self.tally.reserved > keep:
+        while self._unfreed and self.tally.reserved > keep and not self.home.captures:
             address, entry = self._unfreed[-1]
             entry.go(address)
             self._unfreed.pop()
@@ -190,8 +201,22 @@ class OrderedPolicy(SinglePolicy):
 
     def obtain(self, nbytes: int, stream: "Any") -> int:
         """A block, ordered on the stream. Raises: OutOfMemoryError, DeviceError."""
-        address: int = self.home.run(self._malloc, nbytes, stream[0] if stream.__class__ is tuple else stream)
+        handle = stream[0] if stream.__class__ is tuple else stream
+        obtain = self._obtain_apart if self.home.captures.holds(stream) else self._malloc
+        address: int = self.home.run(obtain, nbytes, handle)
         self.gain(nbytes, address)
+        return address
+
+    def _obtain_apart(self, nbytes: int, _stream: int) -> int:
+        """A block by a stream of its own: on one that records a graph it would be the graph's, and gone with it."""
+        runtime = self.home.runtime
+        plain = not runtime.supports("stream_create_flags")
+        stream: int = runtime.stream_create() if plain else runtime.stream_create_flags(non_blocking=True)
+        try:
+            address: int = self._malloc(nbytes, stream)
+            self._sync_stream(stream)
+        finally:
+            runtime.stream_destroy(stream)
         return address
 
     def give_back(self, address: int, stream: "Any", users: "tuple[Any, ...]") -> None:
@@ -251,6 +276,8 @@ class OrderedPolicy(SinglePolicy):
             self.home.runtime.mempool_set_attribute(self._pool, "reserved_high", 0)
 
     def _trim(self, keep: int) -> int:
+        if self.home.captures:
+            return 0
         before = self.reserved()[0]
         super()._trim(keep)
         if not self._pool:
@@ -286,6 +313,10 @@ class PoolPolicy(Policy):
 
     def drain(self) -> None:
         self.deferred.drain()
+
+    def resume(self) -> None:
+        super().resume()
+        self.deferred.resume()
 
     def pending(self) -> "set[int]":
         return self.deferred.addresses()
@@ -354,12 +385,11 @@ def check_name(name: "Any", where: str) -> str:
     )
 
 
-def make_policy(runtime: "Runtime", device: int, name: str) -> Policy:
+def make_policy(home: Home, name: str) -> Policy:
     """The policy for a device: the one of that name, or the best that works here if the device does not support it.
 
     Raises: DeviceError after which the context is lost.
     """
-    home = Home(runtime, device)
     if name == "auto":
         return _best(home)
     reason = _why_not(home, name)

@@ -30,7 +30,7 @@ class SegmentSource:
     """Reserves memory by `malloc` and gives it back by `free`."""
 
     def __init__(self, home: "Home", tally: "Tally") -> None:
-        self._tally = tally
+        self._tally, self._home = tally, home
         self._malloc, self._free = home.runtime.malloc, home.runtime.free
 
     def window(self, _heap: "Heap") -> "dict[int, tuple[int, int, int]]":
@@ -42,6 +42,7 @@ class SegmentSource:
         if not self._tally.fits(size):
             size = nbytes  # what the limit leaves may do for the request itself
         self._tally.demand(size)
+        self._home.captures.demand_none("the pool cannot grow", self._home.device)
         whole: int = self._malloc(size)
         address = whole
         if whole % UNIT:  # such as the C library's own memory
@@ -56,6 +57,8 @@ class SegmentSource:
         heap.ranges.give(address, usable)
 
     def trim(self, heaps: "list[Heap]", keep: int) -> None:
+        if self._home.captures:
+            return
         for heap in heaps:
             for address, (usable, whole, size) in list(heap.window.items()):
                 if heap.ranges.sizes.get(address) == usable and self._tally.reserved - size >= keep:
