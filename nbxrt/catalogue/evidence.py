@@ -62,6 +62,10 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
             subject, ("headers", "codes", role), names, {"success", *kinds}, f"`libraries.{role}.status`"
         )
         yield from _wrong_counts(subject, role, names, kinds)
+    attributes = (headers.get("launch") or {}).get("attributes") or {}
+    if subject.mapping("launch"):  # names may be taken over from a file that has a launch of its own
+        known = set(subject.mapping("launch", "attributes"))
+        yield from _strangers(subject, ("headers", "launch", "attributes"), attributes, known, "`launch.attributes`")
     for struct, names in (headers.get("structs") or {}).items():
         if ("structs", struct) in subject.broken:
             continue

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nbxrt.catalogue.contract_checks import ROLES
 from nbxrt.catalogue.schema_extends import optional
+from nbxrt.catalogue.schema_launch import ATTRIBUTE, CONFIGURATION, LAUNCH_ATTRIBUTES
 from nbxrt.catalogue.schema_parts import (
     CONSTANT,
     MACRO,
@@ -22,6 +23,8 @@ from nbxrt.catalogue.schema_parts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nbxrt.catalogue.contract import Contract
 
 #: What a statement can rest on, the strongest first.
@@ -91,6 +94,7 @@ def headers_rule(contract: Contract) -> Schema:
             "define": optional(strings(MACRO, "Macros that are defined before the headers.", ["VENDOR_C_ONLY"])),
             "enums": optional(keyed("names of words", "Names of the numbers of words and flags.", enums)),
             "codes": optional(keyed("names of codes by role", "Names of status codes by role.", codes)),
+            "launch": optional(_launch_names(constant)),
             "structs": optional(
                 {
                     "title": "members of structures",
@@ -99,6 +103,27 @@ def headers_rule(contract: Contract) -> Schema:
                     "propertyNames": {"pattern": STRUCT_NAME},
                     "additionalProperties": structs,
                 }
+            ),
+        },
+    )
+
+
+def _launch_names(constant: Schema) -> Schema:
+    """The names of what a launch by a configuration in memory is made of."""
+    name = string(STRUCT_NAME, "The structure's name.", "vendorLaunchConfig")
+    member = string(MEMBER, "The member that begins there.", "gridDimX")
+
+    def structure(says: str, parts: Iterable[str]) -> Schema:
+        return keyed("names of a structure", says, {"type": name, **dict.fromkeys(parts, member)}, required=["type"])
+
+    return keyed(
+        "names of the launch",
+        "Names of the structures and attributes of `launch`.",
+        {
+            "configuration": structure("The structure of the configuration, and its members.", CONFIGURATION),
+            "attribute": structure("The structure of one attribute, and its members.", ATTRIBUTE),
+            "attributes": keyed(
+                "names of attributes", "Names of the attributes.", dict.fromkeys(LAUNCH_ATTRIBUTES, constant)
             ),
         },
     )

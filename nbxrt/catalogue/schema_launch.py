@@ -13,6 +13,17 @@ LAUNCH_ATTRIBUTES = {
     "cluster_scheduling": "How clusters are spread over the device; goes with `cluster`.",
 }
 
+#: The parts of the configuration, and those of an attribute.
+CONFIGURATION = {
+    "grid": "Three `uint`: blocks along x, y and z.",
+    "block": "Three `uint`: threads along x, y and z.",
+    "shared_memory": "A `uint`: bytes of dynamic shared memory.",
+    "stream": "The stream's handle.",
+    "attributes": "The address of the attributes.",
+    "attribute_count": "A `uint`: how many there are.",
+}
+ATTRIBUTE = {"id": "An `int`: which it is.", "value": "Its value: a `uint`, or three of them."}
+
 _MOST_BYTES = 4096
 
 
@@ -30,18 +41,11 @@ def launch_rule() -> Schema:
             ),
             "configuration": _layout(
                 "The configuration: the byte at which each part begins.",
-                {
-                    "grid": "Three `uint`: blocks along x, y and z.",
-                    "block": "Three `uint`: threads along x, y and z.",
-                    "shared_memory": "A `uint`: bytes of dynamic shared memory.",
-                    "stream": "The stream's handle.",
-                    "attributes": "The address of the attributes.",
-                    "attribute_count": "A `uint`: how many there are.",
-                },
+                CONFIGURATION,
             ),
             "attribute": _layout(
                 "One attribute: the byte at which each part begins.",
-                {"id": "An `int`: which it is.", "value": "Its value: a `uint`, or three of them."},
+                ATTRIBUTE,
             ),
             "attributes": keyed(
                 "`attributes`",

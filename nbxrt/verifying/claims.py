@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Function:
     """A call: one of the symbols is a function of the role's library, with these parameters and this result.
 
-    Calls of one subject and one `place` stand in for each other: the first that the library has is the one.
+    Calls of one subject and one `place` stand in for each other: the first that the library has is the one. What
+    `may_lack` is there in some versions only.
     """
 
     subject: str
@@ -29,6 +30,7 @@ class Function:
     takes: tuple[comparing.Type, ...]
     returns: comparing.Type
     place: int = 0
+    may_lack: bool = False
 
 
 @attrs.frozen
@@ -83,6 +85,10 @@ class Claims:
         for place, (subject, call) in enumerate(self._kept()):
             yield self._function(subject, call[1], call, place)
         yield from self._role_functions()
+        if launch := self.description["launch"]:
+            pointers = (comparing.scalar("pointer"),) * 4
+            role = self.served(launch["library"])
+            yield Function("launch", role, (launch["call"],), pointers, comparing.scalar("int"), may_lack=True)
 
     def _functions(self, subject: str, variants: Iterable[tuple[Any, ...]]) -> Iterator[Function]:
         """The calls of an operation: of plain ones the first that is there counts, of steps each."""
@@ -147,6 +153,11 @@ class Claims:
                 for name, code in zip(named, codes, strict=False):
                     yield Constant(f"libraries.{role}.status", kind, name, code)
 
+        if launch := self.description["launch"]:
+            named_attributes = self.names.get("launch", {}).get("attributes", {})
+            for word, (number, _value, _above) in launch["attributes"].items():
+                yield Constant("launch.attributes", word, named_attributes.get(word, ""), number)
+
     def _numbers(self, enum: str, role: str) -> Mapping[str, int]:
         entries = self.description["enums"].get(enum, ())
         version = self.versions[role]
@@ -173,6 +184,16 @@ class Claims:
                 for field, spec in fields.items()
             )
             yield Layout(f"structs.{struct}", self.served(role), struct, nbytes, stated)
+        for part, names in self.names.get("launch", {}).items():
+            if part != "attributes" and self.description["launch"]:
+                yield self._launch_layout(part, names)
+
+    def _launch_layout(self, part: str, names: Mapping[str, str]) -> Layout:
+        """A structure that a launch is given, of which places are stated and no types."""
+        launch = self.description["launch"]
+        places = {name: at for name, at in launch[part].items() if name != "bytes"}
+        fields = tuple(Field(name, (names[name],), places[name], comparing.ANY) for name in places if name in names)
+        return Layout(f"launch.{part}", self.served(launch["library"]), names["type"], launch[part]["bytes"], fields)
 
     def _structs(self) -> dict[str, str]:
         """Each structure that a call of these versions uses, and the role of its library."""

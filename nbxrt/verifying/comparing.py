@@ -33,7 +33,7 @@ class Type:
         return _said(self.kind, self.nbytes, self.is_signed)
 
 
-_ANY = Type("any")
+ANY = Type("any")
 _POINTER = Type("pointer", 8)
 
 
@@ -99,7 +99,7 @@ def returned(returns: tuple[Any, ...]) -> Type:
     if returns[0] == "result":
         return scalar(returns[2])
     return {
-        "status": scalar("int"), "code": scalar("int"), "ignored": _ANY, "nothing": Type("void"),
+        "status": scalar("int"), "code": scalar("int"), "ignored": ANY, "nothing": Type("void"),
         "text": to(Type("buffer", 1)), "pointer": _POINTER,
     }[returns[0]]  # fmt: skip
 

@@ -172,6 +172,8 @@ def _judge_functions(
         declared = [(call, symbol) for call in here for symbol in call.symbols if "refused" not in answers[symbol]]
         if not here:
             row.unknown(f"no header of `{calls[0].role}` was given")
+        elif not declared and calls[0].may_lack:
+            row.unknown(f"no header declares {_listed(calls[0].symbols)}, which is not of every version")
         elif not declared:
             row.checked(HEADER, [f"no header declares {_listed(symbol for call in here for symbol in call.symbols)}"])
         for call, symbol in declared:
@@ -256,8 +258,9 @@ def _ask_library(claims: Claims, file: Path, exported: symbols.Exports, found: F
     asked_for = claims.description["devices"] is not None and claims.description["devices"]["functions"] is not None
     for (subject, _place), calls in _by_place(each for each in functions if each.role == role).items():
         faults = [*_missing(calls, exported, file)]
-        if faults and asked_for:
-            _row(found, subject).notes.append(f"{faults[0]}: it is asked for")
+        if faults and (asked_for or calls[0].may_lack):
+            why = "it is asked for" if asked_for else "it is not of every version"
+            _row(found, subject).notes.append(f"{faults[0]}: {why}")
         else:
             _row(found, subject).checked(file.name, faults)
     identity = claims.description["libraries"][role]["identity"]
@@ -307,7 +310,7 @@ def _leave_unverified(claims: Claims, found: Findings) -> None:
 def _result(
     description: Mapping[str, Any], document: Document, claims: Claims, found: Findings, notes: Sequence[str]
 ) -> Result:
-    order = ["operations", "devices", "state", "policies", "libraries", "enums", "structs"]
+    order = ["operations", "devices", "state", "policies", "launch", "libraries", "enums", "structs"]
     subjects = sorted(found, key=lambda subject: order.index(subject.partition(".")[0]))
     rows = [
         Row(

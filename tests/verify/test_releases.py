@@ -45,6 +45,13 @@ MUTATIONS = {
     "cuda, a code": (CUDA, "out_of_memory: 2\n", "out_of_memory: 6\n", "libraries.runtime.status"),
     "cuda, a place": (CUDA, "location_id: [12, int]", "location_id: [16, int]", "structs.CUmemAllocationProp"),
     "cuda, a symbol": (CUDA, "  sync: cudaDeviceSynchronize", "  sync: cudaDeviceSynchronise", "operations.sync"),
+    "cuda, a place of the launch": (
+        CUDA,
+        "attributes: 40, attribute_count: 48}",
+        "attributes: 48, attribute_count: 40}",
+        "launch.configuration",
+    ),
+    "cuda, a number of the launch": (CUDA, "cooperative: {id: 2}", "cooperative: {id: 3}", "launch.attributes"),
     "hip, an argument less": (
         HIP,
         "args: [{out: address}, nbytes, {uint: 0}]}     # the flags default",
