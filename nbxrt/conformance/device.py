@@ -160,10 +160,11 @@ def named_attributes(bench: Bench) -> list[str]:
 
 @check("device", ("device_attribute", "pci_bus_id"))
 def the_facts_agree_with_the_place_on_pci(bench: Bench) -> None:
-    """The attributes of bus, device and domain say what the text says."""
+    """The attributes of bus, device and domain say what the text says, of every device."""
     if not {"pci_domain", "pci_bus", "pci_device"} <= set(named_attributes(bench)):
         raise Skipped("the file names no attributes for it")
-    domain, bus, rest = bench.runtime.pci_bus_id(bench.device).split(":")
-    place = [int(part, 16) for part in (domain, bus, rest.split(".")[0])]
-    facts = [bench.runtime.device_attribute(word, bench.device) for word in ("pci_domain", "pci_bus", "pci_device")]
-    expect(facts, place, "domain, bus and device by attribute")
+    for device in range(bench.devices):
+        domain, bus, rest = bench.runtime.pci_bus_id(device).split(":")
+        place = [int(part, 16) for part in (domain, bus, rest.split(".")[0])]
+        facts = [bench.runtime.device_attribute(word, device) for word in ("pci_domain", "pci_bus", "pci_device")]
+        expect(facts, place, f"domain, bus and device of device {device} by attribute")
