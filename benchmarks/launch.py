@@ -13,11 +13,13 @@ needs torch on Triton up to 3.7, and is left out where that is not installed. Pr
 from __future__ import annotations
 
 import argparse
+import atexit
 import ctypes
 import importlib.util
 import json
 import os
 import platform
+import shutil
 import statistics
 import struct
 import subprocess
@@ -47,6 +49,16 @@ def burst(call: Callable[[], object], count: int, sync: Callable[[], object]) ->
     taken = (time.perf_counter_ns() - start) / count
     sync()
     return taken
+
+
+def interpreter() -> dict[str, float]:
+    """How fast Python itself is there and then, since what nbxrt adds is Python: nanoseconds of a call that adds."""
+
+    def added(a: int, b: int, c: int, d: int, e: int) -> int:
+        return a + b + c + d + e
+
+    taken = [burst(lambda: added(1, 2, 3, 4, 5), 1000, lambda: None) for _each in range(50)]
+    return {"median": round(statistics.median(taken), 1), "min": round(min(taken), 1)}
 
 
 def pointers(arrays: Any) -> list[int]:
@@ -150,6 +162,7 @@ def on_a_device(backend: str | None, rounds: int, count: int) -> dict[str, Any]:
     ways = Ways(runtime, kernels)
     order = {"bare": ways.bare, "nbxrt": ways.nbxrt, "cuda.core": ways.core, "triton": ways.triton}
     times: dict[str, dict[str, list[float]]] = {}
+    fallbacks: dict[str, int] = {}
     for turn in range(rounds):
         names = list(order) if turn % 2 else list(reversed(order))
         for name in names:
@@ -166,8 +179,9 @@ def on_a_device(backend: str | None, rounds: int, count: int) -> dict[str, Any]:
                     ).extend(taken)
             except Exception as failure:  # noqa: BLE001  # the other ways still tell something
                 ways.skipped[name] = f"{type(failure).__name__}: {failure}"
+            fallbacks |= nbxrt.triton.stats()["fallbacks"]
     facts = {"device": runtime.device_name(0), "triton": triton.__version__, "burst": count, "rounds": rounds}
-    return facts | _told(times) | {"skipped": ways.skipped, "stats": nbxrt.triton.stats()}
+    return facts | _told(times) | {"skipped": ways.skipped, "fallbacks": fallbacks, "interpreter": interpreter()}
 
 
 def _told(times: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
@@ -193,6 +207,7 @@ def on_a_stub(rounds: int) -> dict[str, Any]:
     from nbxrt.simulation import build
 
     folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "nothing.c").write_text(NOTHING)
     library = folder / "nothing.so"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, folder / "nothing.c"], check=True)  # noqa: S607

@@ -5,9 +5,11 @@ from nbxrt.launch import keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from nbxrt.launch.kernel import Kernel
+    from nbxrt.runtime import Runtime
 
 _AXES = "xyz"
 _MOST_BLOCKS = 2**31 - 1
@@ -57,23 +59,26 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
     Raises: ArgumentTypeError, ArgumentValueError naming what is no argument of a kernel, is in host memory, or is on
     another device than the first pointer.
     """
+    values = [each for each in zip(kernel.names, given, strict=True) if each[0] not in kernel.constants]
+    return one_device(
+        kernel.name, [(name, _one(kernel, name, part)) for name, value in values for part in keys.parts(value)]
+    )
+
+
+def one_device(kernel: str, devices: "Iterable[tuple[str, int | None]]") -> "int | None":
+    """The one device of arguments, each with its name. Raises: ArgumentValueError naming two that are apart."""
     first: tuple[str, int] | None = None
-    for name, value in zip(kernel.names, given, strict=True):
-        if name in kernel.constants:
+    for name, device in devices:
+        if device is None:
             continue
-        for part in keys.parts(value):
-            device = _one(kernel, name, part)
-            if device is None:
-                continue
-            if first is None:
-                first = (name, device)
-            elif first[1] != device:
-                raise errors.ArgumentValueError(
-                    f"arguments of `{kernel.name}`: `{first[0]}` is on device {first[1]}, and `{name}` on {device}",
-                    hint="copy one of them to the other's device",
-                    parameter=name,
-                    value=value,
-                )
+        if first is None:
+            first = (name, device)
+        elif first[1] != device:
+            raise errors.ArgumentValueError(
+                f"arguments of `{kernel}`: `{first[0]}` is on device {first[1]}, and `{name}` on {device}",
+                hint="copy one of them to the other's device",
+                parameter=name,
+            )
     return first[1] if first else None
 
 
@@ -92,7 +97,7 @@ def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":
                 parameter=name,
                 value=value,
             )
-        return _pointer(kernel, name, value)
+        return pointer(kernel.name, name, value, kernel.session.driver.runtime)
     if hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ():
         raise errors.ArgumentTypeError(
             f"argument `{name}` of `{kernel.name}` is {type(value).__name__} in host memory, which no kernel reads",
@@ -123,28 +128,27 @@ def _is_taken(value: "Any") -> bool:
     return True
 
 
-def _pointer(kernel: "Kernel", name: str, value: "Any") -> "int | None":
+def pointer(kernel: str, name: str, value: "Any", runtime: "Runtime") -> "int | None":
+    """The device of something with an address; None where it is null, or neither it nor the vendor tells.
+
+    Raises: ArgumentValueError for memory of the host or of another runtime.
+    """
     device = keys.device_of(value)
-    if device == "cpu":
-        raise _host_memory(kernel, name, value)
-    runtime = kernel.session.driver.runtime
+    where = f"argument `{name}` of `{kernel}`"
     other = getattr(value, "runtime", None)
     if other is not None and other is not runtime:
         raise errors.ArgumentValueError(
-            f"argument `{name}` of `{kernel.name}` is memory of {other!r}, and kernels run on {runtime!r}",
+            f"{where} is memory of {other!r}, and kernels run on {runtime!r}", parameter=name, value=value
+        )
+    if device != "cpu" and (address := int(value.data_ptr())) and runtime.supports("pointer_attributes"):
+        kind, found = runtime.pointer_attributes(address)[:2]
+        if device is None:
+            device = "cpu" if kind in ("host", "unregistered") else found
+    if device == "cpu":
+        raise errors.ArgumentValueError(
+            f"{where} is in host memory, and the kernel runs on a device",
+            hint="`nbxrt.asarray` copies an array to the device",
             parameter=name,
             value=value,
         )
-    address = int(value.data_ptr())
-    if address and runtime.supports("pointer_attributes"):
-        kind, where = runtime.pointer_attributes(address)[:2]
-        if kind in ("host", "unregistered") and device is None:
-            raise _host_memory(kernel, name, value)
-        device = where if device is None else device
     return None if device is None else int(device)
-
-
-def _host_memory(kernel: "Kernel", name: str, value: "Any") -> errors.ArgumentValueError:
-    said = f"argument `{name}` of `{kernel.name}` is in host memory, and the kernel runs on a device"
-    hint = "`nbxrt.asarray` copies an array to the device"
-    return errors.ArgumentValueError(said, hint=hint, parameter=name, value=value)

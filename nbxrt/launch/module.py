@@ -1,11 +1,10 @@
 """Code of a vendor's own kind, loaded as it is: cubins, PTX, code objects, programs of OpenCL, libraries of Metal."""
 
-import ctypes
+import os
 
 from nbxrt import errors
 from nbxrt.launch import checking
-from nbxrt.launch.packing import FORMATS, converted
-from nbxrt.objects.array import DeviceArray
+from nbxrt.launch.typed import listed, typed
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import as_device
@@ -18,6 +17,33 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+#: Text of this length and more, or of several lines, is no name of a file.
+_LONGEST_PATH = 4096
+
+
+def _content(image: "Any") -> bytes:
+    """The bytes of a module's image. Raises: ArgumentTypeError, ArgumentValueError."""
+    hint = "`pathlib.Path(…).read_bytes()` reads a file"
+    if not isinstance(image, (bytes, bytearray, memoryview, str)):
+        raise errors.ArgumentTypeError(
+            f"`Module` takes the bytes of a binary, not {type(image).__name__}",
+            hint=hint if isinstance(image, os.PathLike) else "",
+        )
+    try:
+        content = image.encode() if isinstance(image, str) else bytes(image)
+    except UnicodeEncodeError as error:
+        raise errors.ArgumentValueError(f"`Module` takes text that is Unicode: {error}", value=image) from None
+    if not content:
+        raise errors.ArgumentValueError("`Module` takes the bytes of a binary, and there are none", value=image)
+    if len(content) < _LONGEST_PATH and not {b"\n"[0], 0} & {*content}:
+        path = os.fsdecode(content)
+        if os.path.exists(path) or (isinstance(image, str) and " " not in path):
+            raise errors.ArgumentValueError(
+                f"`Module` takes the bytes of a binary, and {path!r} is the name of a file", hint=hint, value=image
+            )
+    return content
+
+
 class Module(Closing):
     """Code on a device, from the bytes of a binary or of a program's text; `get_function` gives its kernels.
 
@@ -26,12 +52,10 @@ class Module(Closing):
     """
 
     def __init__(self, image: "bytes | bytearray | memoryview | str", device: "Any" = None) -> None:
-        if not isinstance(image, (bytes, bytearray, memoryview, str)):
-            raise errors.ArgumentTypeError(f"`Module` takes the bytes of a binary, not {type(image).__name__}")
+        content = _content(image)
         self.device = as_device(device)
         self.runtime = self.device.runtime
         self._process = process[0]
-        content = image.encode() if isinstance(image, str) else bytes(image)
         self.handle: int | None = self.device.on(self.runtime.module_load, content)
 
     def get_function(self, name: str) -> "Function":
@@ -67,6 +91,33 @@ class Function:
     def __init__(self, module: Module, name: str, handle: int) -> None:
         """`Module.get_function` is for everybody else."""
         self.module, self.name, self.handle = module, name, handle
+        self._most_threads: int | None = None
+
+    def check_block(self, block: "tuple[int, int, int]") -> None:
+        """See that a block is not larger than the kernel can be launched with. Raises: ArgumentValueError."""
+        if self._most_threads is None:
+            self._most_threads = self._asked_most_threads()
+        threads = block[0] * block[1] * block[2]
+        if threads > self._most_threads > 0:
+            raise errors.ArgumentValueError(
+                f"the block of `{self.name}` has {threads} threads, and at most {self._most_threads} are possible",
+                parameter="block",
+                value=block,
+            )
+
+    def _asked_most_threads(self) -> int:
+        """Of the kernel where the vendor tells it, else of the device; 0 where neither is known."""
+        runtime, index = self.module.runtime, self.module.device.index
+        for ask, given in (
+            (self.attribute, ("max_threads_per_block",)),
+            (runtime.device_attribute, ("max_threads_per_block", index)),
+        ):
+            try:
+                most: int = ask(*given)
+            except (errors.CapabilityError, errors.ArgumentValueError, errors.DeviceError):
+                continue
+            return most
+        return 0
 
     def attribute(self, word: "Any") -> int:
         """One fact of it, by a word of the contract's `function_attribute`. Raises: CapabilityError; DeviceError."""
@@ -97,54 +148,7 @@ def launch(
         raise errors.ArgumentValueError(
             f"{ordered!r} is of another device than `{function.name}`, which is on {device}", parameter="stream"
         )
-    packed = tuple(_argument(function, place, value, ordered) for place, value in enumerate(args))
+    function.check_block(threads)
+    packed = tuple(typed(function, place, value, ordered) for place, value in enumerate(listed(args)))
     if all(extents):
         device.on(module.runtime.launch_kernel, function.handle, extents, threads, shared, ordered.handle or 0, packed)
-
-
-def _argument(function: Function, place: int, value: "Any", stream: "Any") -> "Any":
-    """One argument as a ctypes value."""
-    where = f"argument {place} of `{function.name}`"
-    if isinstance(value, (DeviceArray, Buffer)):
-        if value.runtime is not function.module.runtime or value.device is not function.module.device:
-            raise errors.ArgumentValueError(f"{where} is on {value.device}, and the kernel on {function.module.device}")
-        address = value.data_ptr()
-        value.memory.used_on(stream)
-        return ctypes.c_void_p(address)
-    if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):  # noqa: SLF001
-        return value
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        return _typed(where, *value)
-    kind = getattr(value, "dtype", None)
-    if kind is not None and getattr(value, "shape", None) == ():
-        return (ctypes.c_char * kind.itemsize).from_buffer_copy(value.tobytes())
-    if value is None:
-        return ctypes.c_void_p(None)
-    raise errors.ArgumentTypeError(
-        f"{where} is {type(value).__name__} {value!r}, which does not say its type",
-        hint="say it: `('i32', 5)`, `ctypes.c_int32(5)` or `numpy.int32(5)`; `nbxrt.asarray` makes arrays",
-        value=value,
-    )
-
-
-def _typed(where: str, kind: str, value: "Any") -> "Any":
-    import struct
-
-    if kind not in FORMATS:
-        raise errors.ArgumentTypeError(f"{where}: `{kind}` is no type", hint=f"known: {', '.join(FORMATS)}")
-    try:
-        content = struct.pack("=" + FORMATS[kind], converted(kind, value)) if _fits(kind, value) else b""
-    except (TypeError, AttributeError, OverflowError, struct.error):
-        content = b""
-    if not content:
-        raise errors.ArgumentTypeError(f"{where} is passed as `{kind}`, and {value!r} is none", value=value)
-    return (ctypes.c_char * len(content)).from_buffer_copy(content)
-
-
-def _fits(kind: str, value: "Any") -> bool:
-    """Whether a value has no more bits than its type; of a float there is nothing to ask. Raises: AttributeError."""
-    if kind[0] not in "iu":
-        return True
-    bits = int(kind[1:])
-    number: int = value.__index__()
-    return -(1 << bits - 1) <= number < 1 << bits

@@ -9,7 +9,7 @@ import os
 from types import SimpleNamespace
 
 from nbxrt import errors, locks
-from nbxrt.launch import checking, keys, streams, targets, versions
+from nbxrt.launch import checking, streams, targets, versions
 from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.objects.device import Device
 from nbxrt.objects.memory import Memory
@@ -109,47 +109,32 @@ class CompiledKernel:
 
     def _device(self, runtime: "Runtime", values: "list[Any]") -> Device:
         """The device of the arrays, else the current one. Raises: ArgumentTypeError, ArgumentValueError by name."""
-        first: tuple[str, int] | None = None
-        for (name, kind), value in zip(self.signature.items(), values, strict=True):
-            self._check(name, kind, value, runtime)
-            index = keys.device_of(value) if kind.startswith("*") else None
-            if not isinstance(index, int):
-                continue
-            if first is None:
-                first = (name, index)
-            elif first[1] != index:
-                raise errors.ArgumentValueError(
-                    f"arguments of `{self.name}`: `{first[0]}` is on device {first[1]}, and `{name}` on {index}",
-                    parameter=name,
-                )
-        return Device(first[1] if first else None, runtime=runtime)
+        given = zip(self.signature.items(), values, strict=True)
+        devices = [(name, self._checked(name, kind, value, runtime)) for (name, kind), value in given]
+        return Device(checking.one_device(self.name, devices), runtime=runtime)
 
-    def _check(self, name: str, kind: str, value: "Any", runtime: "Runtime") -> None:
-        """What the kernel was compiled to rely on."""
+    def _checked(self, name: str, kind: str, value: "Any", runtime: "Runtime") -> "int | None":
+        """Where an argument is, if it is an array. Raises: as `_device`, also for what it was not compiled for."""
         where = f"argument `{name}` of `{self.name}`"
         bare, _colon, divisor = kind.partition(":")
-        if not bare.startswith("*"):
-            if divisor and value.__class__ is int and value % int(divisor):
-                raise errors.ArgumentValueError(
-                    f"{where} is no multiple of {divisor}, for which it was compiled", parameter=name, value=value
-                )
-            return
-        if value is not None and not hasattr(value, "data_ptr"):
+        is_pointer = bare.startswith("*") and value is not None
+        if is_pointer and not hasattr(value, "data_ptr"):
             raise errors.ArgumentTypeError(
                 f"{where} is {type(value).__name__}, and an array on the device is wanted",
                 hint="`nbxrt.asarray` makes one",
                 parameter=name,
                 value=value,
             )
-        other = getattr(value, "runtime", None)
-        if other is not None and other is not runtime:
+        device = checking.pointer(self.name, name, value, runtime) if is_pointer else None
+        number = value.data_ptr() if is_pointer else value
+        if divisor and number.__class__ is int and number % int(divisor):
+            what = f"{where} is at an address that" if is_pointer else where
             raise errors.ArgumentValueError(
-                f"{where} is memory of {other!r}, and the kernel runs on {runtime!r}", parameter=name, value=value
+                f"{what} is no multiple of {divisor}, for which it was compiled",
+                parameter=name,
+                value=value,
             )
-        if divisor and value is not None and value.data_ptr() % int(divisor):
-            raise errors.ArgumentValueError(
-                f"{where} is at an address that is no multiple of {divisor}, for which it was compiled", parameter=name
-            )
+        return device
 
     def _ready(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any]":
         """Launcher, function and module on the current device, loaded once.

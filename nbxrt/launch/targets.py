@@ -4,6 +4,7 @@ import ctypes
 import os
 
 from nbxrt import errors
+from nbxrt.objects.device import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def architecture(runtime: "Runtime", device: int) -> "int | str":
         return int(given) if given.isdigit() else given
     if not factors or not isinstance(factors[0], int):
         return _asked(runtime, device, factors)
-    major = runtime.device_attribute("compute_capability_major", device)
-    minor = runtime.device_attribute("compute_capability_minor", device)
+    major, minor = Device(device, runtime=runtime).compute_capability
     return int(factors[0] * major + factors[1] * minor)
 
 

@@ -6,6 +6,7 @@ import copy
 import ctypes
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,3 +150,39 @@ def test_a_variable_of_a_module_is_a_buffer(simulation: Simulation) -> None:
 def test_what_is_no_image_is_refused() -> None:
     with pytest.raises(nbxrt.ArgumentTypeError, match="`Module` takes the bytes of a binary, not int"):
         nbxrt.Module(5)  # type: ignore[arg-type]
+    with pytest.raises(nbxrt.ArgumentTypeError, match="not PosixPath") as caught:
+        nbxrt.Module(Path("kernel.cubin"))  # type: ignore[arg-type]
+    assert caught.value.hint == "`pathlib.Path(…).read_bytes()` reads a file"
+    with pytest.raises(nbxrt.ArgumentValueError, match="and there are none"):
+        nbxrt.Module(b"")
+    for name in ("/a/kernel.ptx", __file__, __file__.encode()):
+        with pytest.raises(nbxrt.ArgumentValueError, match="is the name of a file"):
+            nbxrt.Module(name)
+
+
+@pytest.mark.parametrize("given", [None, 5, "ab", {"a": 1}])
+def test_arguments_that_are_no_list_are_refused(given: Any, simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+
+    with pytest.raises(
+        nbxrt.ArgumentTypeError, match=r"`launch` takes a list of arguments, not (NoneType|int|str|dict)"
+    ):
+        nbxrt.launch(store, (1,), (1,), given)
+
+
+def test_a_block_of_more_threads_than_a_kernel_can_have_is_refused_by_the_limit(simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="the block of `store` has 2048 threads, and at most 1024 are"):
+        nbxrt.launch(store, (1,), (32, 64), [nbxrt.zeros(1, "int32"), ("i32", 1)])
+    assert simulation.launches() == []
+
+
+def test_pointers_can_say_their_type(simulation: Simulation) -> None:
+    store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(1, "int32")
+
+    for pointer in (array, array.ptr):
+        nbxrt.launch(store, (1,), (1,), [("*i32", pointer), ("i32", 5)])
+
+    assert array.numpy()[0] == 5
+    assert len({launch.arguments for launch in simulation.launches()}) == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parents[2])]
-os.environ.setdefault("TRITON_CACHE_DIR", tempfile.mkdtemp(prefix="nbxrt-triton-"))
+if "TRITON_CACHE_DIR" not in os.environ:
+    os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="nbxrt-triton-")
+    atexit.register(shutil.rmtree, os.environ["TRITON_CACHE_DIR"], ignore_errors=True)
 os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"  # 3.9 warns where it is not set
 
 import binaries  # noqa: E402
