@@ -55,6 +55,7 @@ def test_a_kernel_runs_on_the_stream_that_is_given_or_current(run: Callable[...,
         nbxrt.open("opencl")
         add = nbxrt.Module(SOURCE.decode()).get_function("add")
         ones, sums = nbxrt.from_numpy(np.ones(4096, "uint32")), nbxrt.zeros(4096, "uint32")
+        nbxrt.Device(0).sync()          # no stream waits for the default one
         with nbxrt.Stream() as stream:
             for _turn in range(5): nbxrt.launch(add, (64,), (64,), [sums, ones, sums, ("u32", 4096)])
         for _turn in range(5): nbxrt.launch(add, (64,), (64,), [sums, ones, sums, ("u32", 4096)], stream=stream)
