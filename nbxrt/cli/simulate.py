@@ -52,9 +52,10 @@ def command(
 
     NAME is a backend's name or the path of its file. Prints the variables that make a process use the library, as
     lines for a shell; docs/simulating.md lists those that set its devices, faults and times. Needs a C compiler.
-    Where operations are several calls or messages, it is a library that was written for that vendor's interface.
+    Where the file does not tell what each of its calls does, it is a library that was written for that vendor's interface.
     """
-    is_written = simulation.has_stand_in(descriptions.load(name))
+    description = descriptions.load(name)
+    is_written = simulation.has_stand_in(description) and not simulation.is_made_from_file(description)
     if is_written and (version or without):
         raise click.UsageError("--version and --without are for libraries that are made from the file")
     try:

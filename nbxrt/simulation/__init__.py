@@ -30,6 +30,7 @@ A process that uses one may set, lists separated by commas:
 
 from nbxrt.simulation.building import CompilerError, build
 from nbxrt.simulation.evidence import SignatureError
+from nbxrt.simulation.plan import is_made_from_file
 from nbxrt.simulation.simulated import Call, Launch, Live, Simulation, read_log
 from nbxrt.simulation.standing_in import StandIn, has_stand_in, stand_in
 
@@ -43,6 +44,7 @@ __all__ = [
     "StandIn",
     "build",
     "has_stand_in",
+    "is_made_from_file",
     "read_log",
     "stand_in",
 ]

@@ -40,7 +40,7 @@ class Decoder:
         self.plan = plan
         self.role = role
         self.case = case
-        self.entry: Mapping[str, Any] = plan.contract["operations"][case.operation]
+        self.entry: Mapping[str, Any] = header.operations(plan.contract)[case.operation]
         self.takes: dict[str, str] = {name: kind for name, kind, _zero, _default in self.entry["takes"]}
         self.gives: dict[str, str] = dict(self.entry["gives"])
         self.parameters: list[str] = []  # of the C function
@@ -51,7 +51,7 @@ class Decoder:
         self.always: list[str] = []  # after the call, whatever its status
         self.tables: dict[str, str] = {}  # C arrays of numbers by their name
         self.types: dict[str, str] = {}  # C structures that are passed by value
-        self._known: set[str] = set()
+        self.known: set[str] = set()  # parameters that an argument gives
         for argument in case.arguments:
             _FORMS[argument[0]](self, argument)
 
@@ -82,7 +82,7 @@ class Decoder:
             return
         if kind not in header.SPECIAL and c_type != "text":
             value = _as_integer(value, c_type)
-        if name in self._known:
+        if name in self.known:
             self.decode.append(
                 f"sim_expect(&call, p_{name} == ({header.parameter_type(kind, self.plan.contract)}){value});"
             )
@@ -91,7 +91,7 @@ class Decoder:
         self._note(name, kind, c_type)
 
     def _set(self, name: str, value: str, guard: str) -> None:
-        self._known.add(name)
+        self.known.add(name)
         self.decode.append(f"{guard}p_{name} = {value};")
 
     def _note(self, name: str, kind: str, c_type: str) -> None:
@@ -125,6 +125,8 @@ class Decoder:
             if of == out:
                 truth = "is_done" if self.entry["done"] else f"r_{name}"
                 return f"({truth} ? {equals} : {0 if equals else 1})"
+        if out in dict(self.case.fixed):
+            return str(dict(self.case.fixed)[out])
         if out not in self.gives:
             return "0"
         return self.converted(out, f"r_{out}")
@@ -165,7 +167,8 @@ def _const(to: Decoder, argument: tuple[Any, ...]) -> None:
     name = to.new(C_TYPES[c_type])
     signed = "signed" if c_type in _SIGNED else "unsigned"
     to.decode.append(f'sim_note_{signed}(&call, "argument{at}", {name});')
-    to.decode.append(f"sim_expect(&call, {name} == ({C_TYPES[c_type]}){int(value)}ll);")
+    suffix = "ull" if int(value) >> 63 > 0 else "ll"
+    to.decode.append(f"sim_expect(&call, {name} == ({C_TYPES[c_type]}){int(value)}{suffix});")
 
 
 def _null(to: Decoder, _argument: tuple[Any, ...]) -> None:
@@ -275,8 +278,24 @@ def _read(to: Decoder, struct: str, pairs: Any, base: str, guard: str) -> None:
     for field, value in constants.items():
         cell = _field(to, base, fields[field], guard)
         to.decode.append(f"sim_expect(&call, {cell} == {value});")
-    for field, name in pairs:
-        to.take(name, fields[field][1], _field(to, base, fields[field], guard))
+    for field, given in pairs:
+        cell = _field(to, base, fields[field], guard)
+        if isinstance(given, str):
+            to.take(given, fields[field][1], cell)
+        else:
+            _read_other(to, given, cell)
+
+
+def _read_other(to: Decoder, given: Any, cell: str) -> None:
+    """A field that is one of some numbers, the size of a parameter, or its address."""
+    if not isinstance(given, tuple) or isinstance(given[0], int):
+        numbers = given if isinstance(given, tuple) else (given,)
+        to.decode.append(f"sim_expect(&call, {' || '.join(f'{cell} == {number}' for number in numbers)});")
+    elif given[0] == "length":
+        to.decode.append(f"p_{given[1]}_nbytes = (size_t){cell};")
+    else:
+        to.decode.append(f"sim_expect(&call, {cell} != NULL);")
+        to.take(given[1], "bytes" if to.takes[given[1]] == "bytes" else "text", cell)
 
 
 def _field(to: Decoder, base: str, spec: tuple[Any, ...], guard: str) -> str:
@@ -317,9 +336,19 @@ def _struct_out(to: Decoder, argument: tuple[Any, ...]) -> None:
     if not constants and len(filled) > 1:
         to.store.append(f"memset({given}, 0, {nbytes});")
     for field, answer in filled.items():
-        offset, c_type = fields[field][:2]
-        cell = f"{C_TYPES[c_type]} cell = {_stored(c_type, answer)};"
-        to.store.append(f"{{ {cell} memcpy((char *){given} + {offset}, &cell, sizeof cell); }}")
+        to.store.append(_stored_in(given, fields[field], answer))
+
+
+def _stored_in(given: str, spec: tuple[Any, ...], answer: str) -> str:
+    """A result in a field of the structure at an address: text and bytes as they are, numbers by their type."""
+    offset, c_type = spec[:2]
+    place = f"(char *){given} + {offset}"
+    if c_type == "text":
+        return f"strncpy({place}, {answer}.text, {spec[2] - 1}); ({place})[{spec[2] - 1}] = 0;"
+    if c_type == "bytes":
+        return f"memcpy({place}, {answer}.data, {spec[2]});"
+    cell = f"{C_TYPES[c_type]} cell = {_stored(c_type, answer)};"
+    return f"{{ {cell} memcpy({place}, &cell, sizeof cell); }}"
 
 
 def _struct_whole(to: Decoder, argument: tuple[Any, ...]) -> None:
@@ -352,6 +381,50 @@ def _count(to: Decoder, argument: tuple[Any, ...]) -> None:
     to.convert += [short, tell]
 
 
+# Handles of APIs of objects
+
+
+def _object(to: Decoder, argument: tuple[Any, ...]) -> None:
+    to.decode.append(f"sim_expect_object(&call, {argument[1]}, {to.new('void *')});")
+
+
+def _level(to: Decoder, _argument: tuple[Any, ...]) -> None:
+    to.decode.append(f"sim_expect_level(&call, {to.new('void *')});")
+
+
+def _here(to: Decoder, _argument: tuple[Any, ...]) -> None:
+    to.decode.append(f"sim_enter_device(&call, {to.new('void *')});")
+
+
+def _ordinal(to: Decoder, argument: tuple[Any, ...]) -> None:
+    name = argument[1]
+    to.decode.append(f'p_{name} = sim_ordinal_behind(&call, "{name}", {to.new("void *")});')
+    to.known.add(name)
+
+
+def _stream(to: Decoder, argument: tuple[Any, ...]) -> None:
+    given = f"sim_enter_stream(&call, {to.new('void *')});"
+    to.decode.append(f"p_stream = {given}" if argument[1] else given)
+
+
+def _cells(to: Decoder, argument: tuple[Any, ...]) -> None:
+    """An array of parameters."""
+    _form, names, c_type = argument
+    cells = to.new_pointer(f"{C_TYPES[c_type]} *" if c_type != "pointer" else "void **")
+    for at, name in enumerate(names):
+        to.take(name, c_type, f"({cells} ? {cells}[{at}] : 0)")
+
+
+def _array(to: Decoder, argument: tuple[Any, ...]) -> None:
+    """An array of numbers."""
+    _form, numbers, c_type = argument
+    cells = to.new_pointer(f"{C_TYPES[c_type]} *")
+    for at, number in enumerate(numbers):
+        to.decode.append(f"sim_expect(&call, {cells} && {cells}[{at}] == {number});")
+
+
+#: The forms of handles, by which a call says what device it is about.
+HANDLES = ("object", "level", "here", "ordinal", "stream", "cells")
 _FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
     "param": _param,
     "const": _const,
@@ -373,4 +446,11 @@ _FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
     "struct_whole": _struct_whole,
     "rows": _rows,
     "count": _count,
+    "object": _object,
+    "level": _level,
+    "here": _here,
+    "ordinal": _ordinal,
+    "stream": _stream,
+    "cells": _cells,
+    "array": _array,
 }

@@ -74,7 +74,7 @@ def compared(plan: Plan, at: Callable[[Mapping[str, str]], Plan], record: Record
 
 def _stated(plan: Plan, function: Function) -> list[tuple[str, list[comparing.Type], comparing.Type]]:
     """What the file states of a function: where, its parameters, its result."""
-    found = [(f"operations.{case.operation}", case.arguments, case.returns) for case in function.cases]
+    found = [(f"operations.{case.operation}", *case.stated) for case in function.cases]
     if function.call and function.call not in OTHERS:
         _symbols, _role, arguments, returns, _usual = function.spec
         found.append((f"libraries.{function.role}.{function.call}", arguments, returns))

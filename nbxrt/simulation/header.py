@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbxrt.simulation.primitives import PRIMITIVES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -43,17 +45,22 @@ def results(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return () if entry["done"] else tuple(entry["gives"])
 
 
+def operations(contract: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What functions of the core there are: the contract's operations, and what is less than one."""
+    return {**contract["operations"], **PRIMITIVES}
+
+
 def contract_header(contract: Mapping[str, Any]) -> str:
     """The text of contract.h."""
     lines = ["/* Written by nbxrt.simulation from the contract. */", "#include <stddef.h>", "#include <stdint.h>"]
     lines += [f"struct {kind};" for kind in ("sim_text", "sim_bytes", "sim_rows")]
     lines += _numbers("KIND", ["success", *contract["errors"]])
-    lines += _numbers("OP", [*contract["operations"]])
+    lines += _numbers("OP", [*operations(contract)])
     lines += _numbers("GROUP", [*contract["groups"]])
     for name, (_numbered, words) in contract["enums"].items():
         lines += _numbers(name.upper(), words)
     lines += _table("kind_names", ["success", *contract["errors"]])
-    lines += _table("operation_names", [*contract["operations"]])
+    lines += _table("operation_names", [*operations(contract)])
     for name, (_numbered, words) in contract["enums"].items():
         lines += _table(f"{name}_words", words)
     lines += _facts(contract)
@@ -75,7 +82,7 @@ def _facts(contract: Mapping[str, Any]) -> list[str]:
     """What the contract says of each kind of error and of each operation, as arrays by their numbers."""
     groups = [*contract["groups"]]
     sticky = ", ".join(str(int(row[1])) for row in contract["errors"].values())
-    of_group = ", ".join(str(groups.index(entry["group"])) for entry in contract["operations"].values())
+    of_group = ", ".join(str(groups.index(entry["group"])) for entry in operations(contract).values())
     return [
         f"static const unsigned char kind_is_sticky[] __attribute__((unused)) = {{ 0, {sticky} }};",
         f"static const unsigned char group_of_operation[] __attribute__((unused)) = {{ {of_group} }};",
@@ -83,7 +90,7 @@ def _facts(contract: Mapping[str, Any]) -> list[str]:
 
 
 def _prototypes(contract: Mapping[str, Any]) -> Iterator[str]:
-    for name, entry in contract["operations"].items():
+    for name, entry in operations(contract).items():
         yield f"int sim_{name}({_arguments(entry, contract)}) __attribute__((weak));"
 
 

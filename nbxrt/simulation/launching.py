@@ -1,9 +1,10 @@
-"""C functions beside operations: the launch by a configuration in memory, and what code a device takes."""
+"""C functions beside operations: the launch by a configuration in memory, what code devices take, and their lists."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from nbxrt.simulation.decoding import C_TYPES
 from nbxrt.simulation.roles import EXPORT
 
 if TYPE_CHECKING:
@@ -64,8 +65,41 @@ def architecture_function(plan: Plan, function: Function) -> list[str]:
     ]
 
 
+def list_function(plan: Plan, function: Function) -> list[str]:
+    """Count the devices, or what is above them, and fill in their handles."""
+    is_of_devices, arguments = function.spec
+    role = plan.roles.index(function.role)
+    parameters, lines, room = [], [], "*found"
+    for at, argument in enumerate(arguments):
+        declared, line = _LISTED[argument[0]](at, argument)
+        parameters.append(declared)
+        lines += line
+        room = f"a{at}" if argument[0] == "room" else room
+    body = [
+        "struct sim_call call;",
+        f'sim_begin(&call, {role}, OP_DEVICE_COUNT, "device_count", "{function.symbol}");',
+        *lines,
+        f"sim_list(&call, {int(is_of_devices)}, found ? (unsigned){room} : 0, list, found);",
+        "return sim_end(&call);",
+    ]
+    head = f"{EXPORT} int {function.symbol}({', '.join(parameters)})"
+    return [head, "{", *(f"    {line}" for line in body), "}"]
+
+
+#: The parameter and the lines of an argument of a list, by its form.
+_LISTED: dict[str, Callable[[int, tuple[Any, ...]], tuple[str, list[str]]]] = {
+    "room": lambda at, _argument: (f"unsigned a{at}", []),
+    "list": lambda _at, _argument: ("void **list", []),
+    "found": lambda _at, _argument: ("unsigned *found", []),
+    "param": lambda at, _argument: (f"void *a{at}", [f"sim_expect_level(&call, a{at});"]),
+    "const": lambda at, given: (
+        f"{C_TYPES[given[1]]} a{at}", [f"sim_expect(&call, a{at} == ({C_TYPES[given[1]]}){given[2]}ll);"],
+    ),
+}  # fmt: skip
+
 #: What writes the functions that are neither an operation's nor a role's, by their call.
 OTHERS: dict[str, Callable[[Plan, Function], list[str]]] = {
     "launch": launch_function,
     "architecture": architecture_function,
+    "list": list_function,
 }

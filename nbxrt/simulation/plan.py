@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt import errors
+from nbxrt import descriptions, errors
 from nbxrt.binding.library import applies
+from nbxrt.simulation.stepping import stepped
 from nbxrt.versions import by_role
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ class Case:
     arguments: tuple[Any, ...]
     returns: tuple[Any, ...]
     extras: tuple[Any, ...] = ()
+    values: tuple[tuple[str, int], ...] = ()  # parameters that no argument gives
+    fixed: tuple[tuple[str, int], ...] = ()  # what results are that the core does not give
+    written: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())  # of a call in steps: as the file has it
+
+    @property
+    def stated(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The arguments and what is returned, as the file states them."""
+        return self.written if self.written[1] else (self.arguments, self.returns)
 
     @property
     def constants(self) -> tuple[tuple[int, Any], ...]:
@@ -95,7 +104,7 @@ def make_plan(
 
     Raises: CapabilityError for a backend that has no C library to stand in for; ArgumentValueError.
     """
-    _refuse_what_is_no_library(description, contract)
+    _refuse_what_is_no_library(description)
     versions = by_role(description, version)
     files = {role: _files(description, role, versions, system) for role in description["libraries"]}
     plan = Plan(description, contract, files, versions, ())
@@ -106,30 +115,29 @@ def make_plan(
     return attrs.evolve(plan, functions=tuple(each for each in functions if each.symbol not in without))
 
 
+def is_made_from_file(description: Description) -> bool:
+    """Whether what each function does can be told from a backend's file."""
+    try:
+        make_plan(description, descriptions.contract(), "linux")
+    except errors.CapabilityError:
+        return False
+    return True
+
+
 def plan_symbols(functions: Collection[Function]) -> list[str]:
     """The symbols of functions."""
     return [function.symbol for function in functions]
 
 
-def _refuse_what_is_no_library(description: Description, contract: Mapping[str, Any]) -> None:
+def _refuse_what_is_no_library(description: Description) -> None:
     searches = [step for role in description["libraries"].values() for step, *_rest in role.get("search", ())]
     if description["abi"] != "c":
         reason = "its ABI is not C"
     elif "process" in searches:
         reason = "its functions are the process's own"
-    elif stepped := _required_in_steps(description, contract):
-        reason = f"`{stepped}` is several calls, and a simulation knows operations of one"
     else:
         return
     raise errors.CapabilityError(f"{description['title']} cannot be simulated: {reason}", backend=description["name"])
-
-
-def _required_in_steps(description: Description, contract: Mapping[str, Any]) -> str:
-    """The first operation that every backend must have and that is made of steps; empty when there is none."""
-    for operation, (_line, variants) in description["operations"].items():
-        if contract["operations"][operation]["required"] and any(form == "steps" for form, *_rest in variants):
-            return str(operation)
-    return ""
 
 
 def _files(description: Description, role: str, versions: Mapping[str, Version], system: str) -> tuple[str, ...]:
@@ -151,6 +159,8 @@ def _functions(plan: Plan, system: str) -> list[Function]:
         _refuse_two_signatures(symbol, known, case)
         if not any(_is_told_already(case, other) for other in known.cases):
             found[symbol] = attrs.evolve(known, cases=(*known.cases, case))
+    for symbol, role, spec in _lists(plan):
+        found[symbol] = Function(symbol, role, call="list", spec=spec)
     for symbol, role, call, spec in _role_calls(plan):
         found.setdefault(symbol, Function(symbol, role, call=call, spec=spec))
     if launch := plan.description["launch"]:
@@ -171,6 +181,22 @@ def _cases(plan: Plan, system: str) -> Iterator[tuple[str, str, Case]]:
             if applies(plan.versions[served], since, before):
                 for symbol in symbols:
                     yield symbol, served, Case(operation, arguments, returns, extras)
+    for each in stepped(plan.description, plan.contract):
+        for symbol in each.symbols:
+            role = plan.role(each.role)
+            yield (
+                symbol,
+                role,
+                Case(each.operation, each.arguments, each.returns, (), each.values, each.fixed, each.written),
+            )
+
+
+def _lists(plan: Plan) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
+    """(symbol, role, (whether devices are listed, arguments)) of the functions that list devices, level by level."""
+    levels = plan.description["devices"]["levels"] if plan.description["devices"] else ()
+    for at, (_form, _name, (symbols, role, arguments, _returns)) in enumerate(levels):
+        for symbol in symbols:
+            yield symbol, plan.role(role), (at == len(levels) - 1, arguments)
 
 
 def _is_told_already(case: Case, other: Case) -> bool:

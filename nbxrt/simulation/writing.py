@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.simulation import header
-from nbxrt.simulation.decoding import Decoder
+from nbxrt.simulation.decoding import HANDLES, Decoder
 from nbxrt.simulation.launching import OTHERS
 from nbxrt.simulation.roles import EXPORT, return_type, role_function, role_tables
 
@@ -95,7 +95,7 @@ def _operation(plan: Plan, decoder: Decoder) -> list[str]:
     """Decode, do, encode."""
     case, entry = decoder.case, decoder.entry
     call = f"sim_{case.operation}({', '.join(_given(decoder))})"
-    lines = [*_variables(plan, decoder), *decoder.decode]
+    lines = [*_variables(plan, decoder), *decoder.decode, *_not_given(decoder)]
     lines.append(f"if (!call.kind) call.kind = sim_{case.operation} ? {call} : KIND_NOT_SUPPORTED;")
     if entry["done"] and case.extras:  # the vendor tells by a result what the contract tells by the status
         pending = f"KIND_{entry['done'].upper()}"
@@ -106,6 +106,16 @@ def _operation(plan: Plan, decoder: Decoder) -> list[str]:
     if decoder.store:
         lines += ["if (!call.kind) {", *(f"    {line}" for line in decoder.store), "}"]
     return lines
+
+
+def _not_given(decoder: Decoder) -> Iterable[str]:
+    """Parameters that no argument gives: those that the plan knows, and the device that the handles are of."""
+    for name, value in decoder.case.values:
+        yield f"p_{name} = {value};"
+    if any(argument[0] in HANDLES for argument in decoder.case.arguments):
+        for name, kind, _zero, _default in decoder.entry["takes"]:
+            if kind == "device" and name not in decoder.known:
+                yield f"p_{name} = sim_ordinal_here();"
 
 
 def _hoisted(lines: list[str]) -> list[str]:

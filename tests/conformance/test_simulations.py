@@ -60,6 +60,23 @@ def test_nothing_is_wrong_and_only_what_the_file_leaves_out_is_absent(
     assert all(absent & set(row.needs) for row in report.rows if row.outcome is Outcome.ABSENT)
 
 
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("latency", [0, 200])
+def test_nothing_is_wrong_where_operations_are_several_calls(tmp_path: Path, latency: int) -> None:
+    simulation = _simulated(tmp_path, "level_zero", devices=3)
+    simulation.set_latency(latency)
+    runtime = simulation.open()
+
+    report = conformance.run(runtime, module_image=IMAGE)
+    runtime._binder.release()
+
+    assert [(row.check, row.detail) for row in report.wrong] == []
+    assert report.counts["skipped"] == 0
+    assert report.counts["works"] > 80
+    assert simulation.ledger() == []
+    assert {call.kind for call in simulation.log()} & {"invalid_handle"} == set()
+
+
 def test_a_run_leaves_nothing_behind(tmp_path: Path) -> None:
     simulation = _simulated(tmp_path)
 

@@ -145,8 +145,11 @@ def test_a_backend_without_a_c_library_of_its_own_is_refused(tmp_path: Path, bac
         build(backend, tmp_path)
 
 
-@pytest.mark.parametrize(("backend", "version"), [("cuda", "11.8"), ("cuda", "13.5"), ("hip", "5.2"), ("hip", "7.1")])
-def test_the_c_sources_compile_without_a_warning(tmp_path: Path, backend: str, version: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "version"),
+    [("cuda", "11.8"), ("cuda", "13.5"), ("hip", "5.2"), ("hip", "7.1"), ("level_zero", None)],
+)
+def test_the_c_sources_compile_without_a_warning(tmp_path: Path, backend: str, version: str | None) -> None:
     plan = make_plan(descriptions.load(backend), CONTRACT, "linux", version)
     texts = {file.name: file.read_text("utf-8") for file in _core_files()}
     for name, text in {**texts, "contract.h": contract_header(CONTRACT), "wrapper.c": wrapper_source(plan)}.items():

@@ -15,7 +15,8 @@ static int needs_context(int operation)
     case OP_DEVICE_UUID: case OP_PCI_BUS_ID: case OP_DEVICE_CAN_ACCESS_PEER: case OP_MEM_GRANULARITY:
     case OP_MEM_CREATE: case OP_MEM_RELEASE: case OP_MEM_ADDRESS_RESERVE: case OP_MEM_ADDRESS_FREE: case OP_MEM_MAP:
     case OP_MEM_UNMAP: case OP_MEM_SET_ACCESS: case OP_COMM_UNIQUE_ID: case OP_GROUP_START: case OP_GROUP_END:
-    case OP_COMM_ASYNC_ERROR:
+    case OP_COMM_ASYNC_ERROR: case OP_OBJECT_CREATE: case OP_OBJECT_DESTROY: case OP_DEVICE_FACTS: case OP_MARK_CREATE:
+    case OP_MARK_TIME: case OP_EVENT_DESTROY:
         return 0;
     default:
         return 1;
@@ -112,6 +113,18 @@ void sim_begin(struct sim_call *call, int role, int operation, const char *name,
     sim_sleep_before(name, symbol);
     call->device = sim_thread()->device;
     call->kind = operation < 0 ? sim_fault(name, symbol, call->device) : answerable(call);
+}
+
+void sim_enter(struct sim_call *call, int ordinal)
+{
+    sim_thread()->device = call->device = ordinal;
+    if (!call->kind && needs_context(call->operation))
+        call->kind = in_context(call);
+}
+
+int sim_ordinal_here(void)
+{
+    return sim_thread()->device;
 }
 
 void sim_also(struct sim_call *call, const char *name)

@@ -69,6 +69,16 @@ int sim_number(struct sim_call *call, const int *numbers, int count, int word);
 extern char sim_architecture[256];
 int sim_device_count_visible(void);
 
+/* APIs of objects (objects.c): a call is about the device of the handles that it is given. */
+void sim_enter(struct sim_call *call, int ordinal);
+void sim_enter_device(struct sim_call *call, const void *handle);
+uint64_t sim_enter_stream(struct sim_call *call, const void *handle);
+int sim_ordinal_behind(struct sim_call *call, const char *name, const void *handle);
+int sim_ordinal_here(void);
+void sim_expect_level(struct sim_call *call, const void *handle);
+void sim_expect_object(struct sim_call *call, unsigned sort, const void *handle);
+void sim_list(struct sim_call *call, int is_of_devices, unsigned room, void **list, unsigned *found);
+
 /* A launch with `count` attributes, each of the layout {bytes, offset of its id, offset of its value}. */
 int sim_launch_with(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
                     uint64_t stream, void **arguments, const void *attributes, unsigned count, const size_t *layout);

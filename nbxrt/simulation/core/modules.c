@@ -17,6 +17,8 @@ struct function {
     char name[128], body[16];
     int count, dynamic_shared, attributes[FUNCTION_ATTRIBUTE_COUNT];
     size_t sizes[MOST_ARGUMENTS];
+    unsigned char *given[MOST_ARGUMENTS];   /* arguments that were set one by one, and the block */
+    unsigned block[3];
 };
 
 struct global { struct global *next; char name[128]; uint64_t address, nbytes; };
@@ -92,6 +94,8 @@ static void release_module(struct module *module)
         next = function->next;
         if (function->handle)
             sim_handle_drop(function->handle);
+        for (int i = 0; i < function->count; i++)
+            free(function->given[i]);
         free(function);
     }
     for (struct global *global = module->globals, *next; global; global = next) {
@@ -317,6 +321,53 @@ int sim_launch_with(uint64_t function, const unsigned *grid, const unsigned *blo
     item->launch = new_launch(launched, grid, block, shared_memory, arguments);
     add_attributes(item->launch, attributes, count, layout);
     return sim_enqueue(on, item);
+}
+
+/* Launches whose arguments were set one by one. */
+
+int sim_function_set_argument(uint64_t function, unsigned index, uint64_t nbytes, const void *at, size_t at_nbytes)
+{
+    struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
+    (void)at_nbytes;
+    if (!changed)
+        return KIND_INVALID_HANDLE;
+    if (index >= (unsigned)changed->count || nbytes != changed->sizes[index])
+        return KIND_INVALID_VALUE;
+    if (!changed->given[index])
+        changed->given[index] = malloc(changed->sizes[index] + 1);
+    memcpy(changed->given[index], at, changed->sizes[index]);
+    return KIND_SUCCESS;
+}
+
+int sim_function_set_block(uint64_t function, unsigned x, unsigned y, unsigned z)
+{
+    struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!changed)
+        return KIND_INVALID_HANDLE;
+    memcpy(changed->block, (unsigned[]){x, y, z}, sizeof changed->block);
+    return volume(changed->block) ? KIND_SUCCESS : KIND_INVALID_VALUE;
+}
+
+/* The block is given with the launch, or was set before; the threads of all, where the groups are not given. */
+int sim_function_run(uint64_t function, uint64_t stream, unsigned groups_x, unsigned groups_y, unsigned groups_z,
+                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned threads_x, unsigned threads_y,
+                     unsigned threads_z)
+{
+    const struct function *run = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!run)
+        return KIND_INVALID_HANDLE;
+    unsigned grid[3] = {groups_x, groups_y, groups_z}, block[3] = {block_x, block_y, block_z};
+    const unsigned threads[3] = {threads_x, threads_y, threads_z};
+    for (int axis = 0; axis < 3; axis++) {
+        block[axis] = block[axis] ? block[axis] : run->block[axis];
+        grid[axis] = grid[axis] ? grid[axis] : block[axis] ? threads[axis] / block[axis] : 0;
+    }
+    return sim_launch_kernel(function, grid, block, 0, stream, (void **)run->given);
+}
+
+int sim_function_release(uint64_t function)
+{
+    return sim_handle_get(HANDLE_FUNCTION, function) ? KIND_SUCCESS : KIND_INVALID_HANDLE;
 }
 
 /* The body `store`: what a kernel that writes where it may not does to its context is seen here. */

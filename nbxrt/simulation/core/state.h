@@ -80,7 +80,7 @@ void sim_log_clear(void);
 /* Handles: numbers that are never given out twice. */
 enum handle_type {
     HANDLE_NONE, HANDLE_STREAM, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_ALLOCATION, HANDLE_MODULE,
-    HANDLE_FUNCTION, HANDLE_COMMUNICATOR, HANDLE_TYPE_COUNT
+    HANDLE_FUNCTION, HANDLE_COMMUNICATOR, HANDLE_OBJECT, HANDLE_TYPE_COUNT
 };
 extern const char *const sim_handle_names[];
 
