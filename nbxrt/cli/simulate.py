@@ -52,7 +52,8 @@ def command(
 
     NAME is a backend's name or the path of its file. Prints the variables that make a process use the library, as
     lines for a shell; docs/simulating.md lists those that set its devices, faults and times. Needs a C compiler.
-    Where the file does not tell what each of its calls does, it is a library that was written for that vendor's interface.
+    Where the file does not tell what each of its calls does, it is a library that was written for the vendor's
+    interface.
     """
     description = descriptions.load(name)
     is_written = simulation.has_stand_in(description) and not simulation.is_made_from_file(description)
