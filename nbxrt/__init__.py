@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nbxrt.device import invalidate_current_device_cache as invalidate_current_device_cache
     from nbxrt.device import set_device as set_device
     from nbxrt.errors import ArgumentError as ArgumentError
+    from nbxrt.errors import ArgumentIndexError as ArgumentIndexError
     from nbxrt.errors import ArgumentTypeError as ArgumentTypeError
     from nbxrt.errors import ArgumentValueError as ArgumentValueError
     from nbxrt.errors import BackendNotFoundError as BackendNotFoundError
@@ -106,6 +107,7 @@ _HOMES = {
     "nbxrt.device": ("device_label", "ensure_triton_device", "invalidate_current_device_cache", "set_device"),
     "nbxrt.errors": (
         "ArgumentError",
+        "ArgumentIndexError",
         "ArgumentTypeError",
         "ArgumentValueError",
         "BackendNotFoundError",

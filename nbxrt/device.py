@@ -35,12 +35,7 @@ def index_of(target: "Any", what: str) -> int:
 
     Raises: TypeError.
     """
-    index = getattr(target, "_device_idx", target)
-    if isinstance(index, bool) or not hasattr(type(index), "__index__"):
-        raise errors.ArgumentTypeError(
-            f"{what} takes an index, a device, or what has `_device_idx`, not {type(target).__name__} {target!r}"
-        )
-    return int(index.__index__())
+    return errors.integer(what, "an index, a device, or what has `_device_idx`", getattr(target, "_device_idx", target))
 
 
 def ensure_triton_device(index: int) -> None:

@@ -11,6 +11,7 @@ NbxrtError (RuntimeError)
 ├── ArgumentError               an argument is wrong; nothing was called
 │   ├── ArgumentTypeError       (TypeError)
 │   └── ArgumentValueError      (ValueError)
+│       ├── ArgumentIndexError  (IndexError)
 │       ├── DeviceIndexError    (IndexError)
 │       ├── SizeError           a size that no memory has
 │       ├── UnknownPolicyError  no policy of that name
@@ -130,6 +131,12 @@ class ArgumentValueError(ArgumentError, ValueError):
     """An argument is of the right type and outside what is allowed."""
 
     reference = "argument-value"
+
+
+class ArgumentIndexError(ArgumentValueError, IndexError):
+    """An index is outside of what it counts in."""
+
+    reference = "argument-index"
 
 
 class DeviceIndexError(ArgumentValueError, IndexError):
@@ -277,6 +284,13 @@ def integer(function: str, wanted: str, given: "Any", hint: str = "") -> int:
     except (AttributeError, TypeError):
         pass
     raise wrong_type(function, wanted, given, hint)
+
+
+def boolean(function: str, parameter: str, given: "Any") -> bool:
+    """True or False themselves, since a word for no is true. Raises: ArgumentTypeError."""
+    if given is True or given is False:
+        return given
+    raise wrong_type(function, f"True or False for `{parameter}`", given)
 
 
 def file_path(function: str, path: "Any") -> str:

@@ -107,9 +107,12 @@ class DeviceArray:
         return layout.size_of(self.shape)
 
     def stride(self, dim: "int | None" = None) -> "Any":
-        """Strides in elements, or that of one dimension, as PyTorch spells it and kernels take it."""
+        """Strides in elements, or that of one dimension, as PyTorch spells it and kernels take it.
+
+        Raises: ArgumentTypeError, ArgumentIndexError.
+        """
         if dim is not None:
-            return self.strides[dim] // self.dtype.itemsize
+            return self.strides[layout.position(dim, len(self.strides))] // self.dtype.itemsize
         return tuple(stride // self.dtype.itemsize for stride in self.strides)
 
     def is_contiguous(self) -> bool:
@@ -118,7 +121,7 @@ class DeviceArray:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("an array of no dimensions has no length")
+            raise errors.ArgumentTypeError("an array of no dimensions has no length", value=self)
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -135,15 +138,16 @@ class DeviceArray:
     def __getitem__(self, index: "Any") -> "DeviceArray":
         """A view by integers, slices, `...` and None; also one element is an array, of no dimensions.
 
-        Raises: IndexError; ArgumentTypeError, ArgumentValueError.
+        Raises: ArgumentIndexError, ArgumentTypeError, ArgumentValueError.
         """
         offset, shape, strides = layout.indexed(self.shape, self.strides, index)
         return self._view(offset, shape, strides, self.dtype)
 
     def __iter__(self) -> "Any":
-        raise TypeError(
-            "an array of a device is not iterated over, as each element would be a copy of its own; `.numpy()`"
-        )
+        raise errors.ArgumentTypeError(
+            "an array of a device is not iterated over, as each element would be a copy of its own",
+            hint="`array.numpy()` copies it once", value=self,
+        )  # fmt: skip
 
     def reshape(self, *shape: "Any") -> "DeviceArray":
         """A view of another shape; one extent may be -1.
@@ -303,9 +307,10 @@ class DeviceArray:
         return arrayinterface.attribute(self, arrayinterface.HOST)
 
     def __array__(self, *_args: "Any", **_named: "Any") -> "Any":
-        raise TypeError(
-            f"{self!r} is not made a NumPy array in passing, since that is a copy; `array.numpy()` makes one"
-        )
+        raise errors.ArgumentTypeError(
+            f"{self!r} is not made a NumPy array in passing, since that is a copy",
+            hint="`array.numpy()` makes one", value=self,
+        )  # fmt: skip
 
     def __buffer__(self, _flags: int) -> memoryview:
         """Its bytes for the host (Python 3.12 and later). Raises: BufferError where the host does not reach it."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.array import DeviceArray
+    from nbxrt.objects.dtypes import DType
+    from nbxrt.objects.layout import Shape
     from nbxrt.runtime import Runtime
 
 #: The interface of memory of the host, and the version of both that is written.
@@ -51,18 +53,14 @@ def taken(value: "Any", name: str, interface: "Any", runtime: "Runtime", stream:
     """
     from nbxrt.objects.array import DeviceArray
 
-    _refuse_unknown(name, interface)
-    kind = by_typestr(interface["typestr"])
-    shape = layout.shape_of(tuple(interface["shape"]))
-    strides = interface.get("strides")
-    strides = layout.strides_of(shape, kind.itemsize) if strides is None else tuple(map(int, strides))
-    address, readonly = interface["data"]
-    if not layout.size_of(shape):
-        address = 0
-    elif not address:
-        raise errors.ExchangeError(f"`{name}`: `data` has no address, and {shape} has elements")
-    memory_kind, device = _place(runtime, address)
+    try:
+        kind, shape, strides, address, readonly = _read(name, interface)
+    except errors.ArgumentError as error:
+        raise errors.ExchangeError(f"`{name}`: {error.message}", value=error.value) from None  # type: ignore[attr-defined]
     first, last = layout.span_of(shape, strides, kind.itemsize)
+    if address + first < 0 or address + last > layout.LARGEST:
+        raise errors.ExchangeError(f"`{name}`: {shape} with strides {strides} at {address:#x} are in no memory")
+    memory_kind, device = _place(runtime, address)
     ordered = as_stream(stream, device)
     _wait(device, name, interface.get("stream"), ordered)
     memory = Memory(
@@ -70,6 +68,36 @@ def taken(value: "Any", name: str, interface: "Any", runtime: "Runtime", stream:
         memory_kind, (value, interface), bool(readonly),
     )  # fmt: skip
     return DeviceArray(memory, address, shape, strides, kind)
+
+
+def _read(name: str, interface: "Any") -> "tuple[DType, Shape, Shape, int, bool]":
+    """Element type, shape, strides, address, and whether it may only be read. Raises: ExchangeError, ArgumentError."""
+    if not isinstance(interface, dict):
+        raise errors.wrong_type(f"`{name}`", "a dictionary", interface)
+    _refuse_unknown(name, interface)
+    kind = by_typestr(interface["typestr"])
+    shape = layout.shape_of(tuple(_sequence(interface, "shape")))
+    strides = layout.strides_of(shape, kind.itemsize)
+    if interface.get("strides") is not None:
+        given = _sequence(interface, "strides")
+        strides = tuple([errors.integer("`strides`", "integers", each) for each in given])
+    if len(strides) != len(shape):
+        raise errors.ExchangeError(f"`{name}`: `strides` {strides} do not fit the shape {shape}")
+    data = _sequence(interface, "data")
+    if len(data) != 2:
+        raise errors.wrong_type("`data`", "an address and whether it may only be read", data)
+    if 0 in shape:
+        return kind, shape, strides, 0, bool(data[1])
+    address = errors.integer("`data`", "an address", data[0] or 0)
+    if address <= 0:
+        raise errors.ExchangeError(f"`{name}`: `data` has no address, and {shape} has elements", value=data)
+    return kind, shape, strides, address, bool(data[1])
+
+
+def _sequence(interface: "Mapping[str, Any]", key: str) -> "Any":
+    if not isinstance(interface[key], (tuple, list)):
+        raise errors.wrong_type(f"`{key}`", "a tuple", interface[key])
+    return interface[key]
 
 
 def _refuse_unknown(name: str, interface: "Mapping[str, Any]") -> None:

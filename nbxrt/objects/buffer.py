@@ -6,7 +6,7 @@ from nbxrt.objects import copying
 from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
 from nbxrt.objects.hostmemory import memory_at
-from nbxrt.objects.memory import KINDS, Memory, allocated
+from nbxrt.objects.memory import Memory, allocated, check_kind
 from nbxrt.objects.state import follow_runtimes, refuse_copying
 from nbxrt.objects.stream import as_stream
 
@@ -42,7 +42,7 @@ class Buffer:
         self, nbytes: int, device: "Any" = None, *, stream: "Any" = None, kind: str = "device", shareable: bool = False
     ) -> None:
         device = as_device(device)
-        if shareable and kind != "device":
+        if errors.boolean("`Buffer`", "shareable", shareable) and kind != "device":
             raise errors.ArgumentValueError(f"`shareable` is for device memory, not for {kind} memory", value=kind)
         ordered = as_stream(stream, device)
         if shareable:
@@ -68,8 +68,8 @@ class Buffer:
         )
         if not 0 <= address <= address + size < 1 << 64:
             raise errors.ArgumentValueError(f"{size} bytes at {address} are no memory", value=ptr)
-        if kind not in KINDS:
-            raise errors.ArgumentValueError(f"`kind` is one of {', '.join(KINDS)}, not {kind!r}", value=kind)
+        check_kind(kind)
+        errors.boolean("`Buffer.from_handle`", "readonly", readonly)
         memory = Memory(as_device(device), address, size, kind, owner, readonly)
         return shared(memory, memory.address, memory.nbytes)
 

@@ -157,7 +157,10 @@ def _host_array(value: "Any") -> "tuple[memoryview, tuple[int, ...], DType]":
     if hasattr(value, "__array_interface__") or (not _has_buffer(value) and hasattr(value, "__dlpack__")):
         import numpy as np
 
-        array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
+        try:
+            array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
+        except (TypeError, ValueError) as error:
+            raise errors.ExchangeError(f"NumPy does not take {type(value).__name__}: {error}", value=value) from error
         return hostmemory.view_of(np.ascontiguousarray(array), "`asarray`"), array.shape, dtype(array.dtype)
     if not _has_buffer(value):
         hint = "`numpy.asarray(…)` makes one of lists and numbers"

@@ -235,13 +235,13 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
     """What `__dlpack__` answers. Raises: ExchangeError; ArgumentTypeError, ArgumentValueError."""
     versioned, minor, copied = False, VERSION[1], False
     if max_version is not None:
-        major, asked_minor = _pair(max_version, "max_version")
+        major, asked_minor = pair(max_version, "`__dlpack__`: `max_version`")
         versioned = major >= VERSION[0]
         minor = min(minor, asked_minor) if major == VERSION[0] else minor
     if dl_device is None and copy is None and stream is UNSAID:
         _refuse_numpy(array)
     elif dl_device is not None and dl_device is not UNSAID:
-        wanted = _pair(dl_device, "dl_device")
+        wanted = pair(dl_device, "`__dlpack__`: `dl_device`")
         if wanted != device_numbers(array):
             return _elsewhere(array, wanted, copy, versioned=versioned, minor=minor)
     if copy:
@@ -251,13 +251,13 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
     return capsule(array, versioned=versioned, minor=minor, copied=copied)
 
 
-def _pair(given: "Any", name: str) -> "tuple[int, int]":
-    """Two integers, or a refusal that names the argument. Raises: ArgumentTypeError."""
-    if given.__class__ is tuple and len(given) == 2 and given[0].__class__ is int and given[1].__class__ is int:
-        return given
+def pair(given: "Any", what: str) -> "tuple[int, int]":
+    """Two integers that a C structure has room for. Raises: ArgumentTypeError, ArgumentValueError."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise wrong_type(f"`__dlpack__`: `{name}`", "a pair of integers", given)
-    first, second = (integer(f"`__dlpack__`: `{name}`", "a pair of integers", each) for each in given)
+        raise wrong_type(what, "a pair of integers", given)
+    first, second = (integer(what, "a pair of integers", each) for each in given)
+    if not all(-(1 << 31) <= each < 1 << 31 for each in (first, second)):
+        raise errors.ArgumentValueError(f"{what} takes a pair of small integers, not {given}", value=given)
     return first, second
 
 

@@ -124,7 +124,9 @@ def _last_word(given: "Any") -> str:
 
 def by_typestr(typestr: str) -> DType:
     """The element type that an array interface means. Raises: ExchangeError."""
-    found = _BY_TYPESTR.get(typestr) or _BY_TYPESTR.get("|" + typestr[1:])
+    found = None
+    if isinstance(typestr, str):
+        found = _BY_TYPESTR.get(typestr) or _BY_TYPESTR.get("|" + typestr[1:])
     if found is None:
         raise errors.ExchangeError(f"`typestr` {typestr!r} is no element type of an array here")
     return found

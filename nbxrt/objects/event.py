@@ -38,6 +38,8 @@ class Event(Closing):
     def __init__(
         self, device: "Any" = None, *, timing: bool = True, blocking: bool = False, interprocess: bool = False
     ) -> None:
+        for name, value in (("timing", timing), ("blocking", blocking), ("interprocess", interprocess)):
+            errors.boolean("`Event`", name, value)
         if interprocess and timing:
             raise errors.ArgumentValueError(
                 "an event for other processes cannot record its time", hint="`timing=False`", parameter="timing"

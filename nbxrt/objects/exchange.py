@@ -1,11 +1,12 @@
 """Memory of other libraries: by which protocol it is taken, and in whose streams it is ready."""
 
+from nbxrt import errors
 from nbxrt.errors import wrong_type
 from nbxrt.objects import arrayinterface, capsules
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
-from nbxrt.objects.dlpack import HOST, place_word
+from nbxrt.objects.dlpack import HOST, pair, place_word
 from nbxrt.objects.handover import number_of
 from nbxrt.objects.state import runtime_in_force
 from nbxrt.objects.stream import as_stream
@@ -55,7 +56,7 @@ def taken(value: "Any", device: "Device | None", stream: "Any") -> "DeviceArray 
     """
     runtime = as_device(device).runtime
     if hasattr(value, "__dlpack_device__") and hasattr(value, "__dlpack__"):
-        code = int(value.__dlpack_device__()[0])
+        code, _index = pair(value.__dlpack_device__(), "`__dlpack_device__`")
         if code == HOST and (runtime.kind != "cpu" or _shows_its_memory(value)):
             return None
         return _taken_by_dlpack(value, runtime, stream)
@@ -69,7 +70,10 @@ def _shows_its_memory(value: "Any") -> bool:
 
 
 def _taken_by_dlpack(value: "Any", runtime: "Runtime", stream: "Any") -> DeviceArray:
-    code, index = value.__dlpack_device__()
+    code, index = pair(value.__dlpack_device__(), "`__dlpack_device__`")
     _kind, device = capsules.place(runtime, place_word(code, index))
     ordered = as_stream(stream, device)
-    return capsules.taken(capsules.asked(value, number_of(ordered)), runtime, ordered)
+    capsule = capsules.asked(value, number_of(ordered))
+    if capsule.__class__ is not capsules.Capsule:
+        raise errors.ExchangeError(f"`__dlpack__` of {type(value).__name__} gives {errors.shown(capsule)}, no capsule")
+    return capsules.taken(capsule, runtime, ordered)

@@ -31,9 +31,10 @@ def stream_by_number(device: "Device", number: "Any", what: str) -> Stream:
     """
     runtime = device.runtime
     numbers = runtime.description["interop"]["streams"]
-    if isinstance(number, bool) or not hasattr(type(number), "__index__"):
-        raise errors.ExchangeError(f"{what} is a stream's number, not {type(number).__name__} {number!r}")
-    number = number.__index__()
+    try:
+        number = errors.integer(what, "a stream's number", number)
+    except errors.ArgumentTypeError as error:
+        raise errors.ExchangeError(error.message, value=number) from None
     if numbers is None:
         raise errors.ExchangeError(f"{what} is {number}, and other libraries know no streams of {runtime.title}")
     if number == numbers["default"]:

@@ -78,7 +78,7 @@ def span_of(shape: "Shape", strides: "Shape", itemsize: int) -> "tuple[int, int]
 def indexed(shape: "Shape", strides: "Shape", index: "Any") -> "tuple[int, Shape, Shape]":
     """Offset in bytes, shape and strides of basic indexing: integers, slices, `...` and None.
 
-    Raises: ArgumentTypeError for anything else; ArgumentValueError for too many indices; IndexError for one outside.
+    Raises: ArgumentTypeError for anything else; ArgumentValueError for too many indices; ArgumentIndexError.
     """
     parts = _expanded(index if isinstance(index, tuple) else (index,), len(shape))
     offset, at = 0, 0
@@ -92,13 +92,13 @@ def indexed(shape: "Shape", strides: "Shape", index: "Any") -> "tuple[int, Shape
         extent, stride = shape[at], strides[at]
         at += 1
         if isinstance(part, slice):
-            start, _stop, step = part.indices(extent)
-            length = len(range(*part.indices(extent)))
+            start, stop, step = _slice(part).indices(extent)
+            length = len(range(start, stop, step))
             offset += start * stride if length else 0
             new_shape.append(length)
             new_strides.append(step * stride)
         else:
-            offset += _position(part, extent) * stride
+            offset += position(part, extent) * stride
     return offset, tuple(new_shape), tuple(new_strides)
 
 
@@ -119,12 +119,24 @@ def _expanded(parts: "tuple[Any, ...]", ndim: int) -> "Iterator[Any]":
     yield from rest
 
 
-def _position(part: "Any", extent: int) -> int:
+def _slice(part: slice) -> slice:
+    """A slice of integers. Raises: ArgumentTypeError; ArgumentValueError for a step of 0."""
+    start, stop, step = (
+        None if each is None else errors.integer("a slice", "integers", each)
+        for each in (part.start, part.stop, part.step)
+    )
+    if step == 0:
+        raise errors.ArgumentValueError("the step of a slice is not 0", value=part)
+    return slice(start, stop, step)
+
+
+def position(part: "Any", extent: int) -> int:
+    """An index as one from 0. Raises: ArgumentTypeError, ArgumentIndexError."""
     hint = "CuPy, PyTorch and JAX index by arrays, through DLPack"
-    position = errors.integer("an index", "integers, slices, `...` and None", part, hint)
-    if not -extent <= position < extent:
-        raise IndexError(f"the index {position} is outside an extent of {extent}")
-    return position % extent
+    at = errors.integer("an index", "integers, slices, `...` and None", part, hint)
+    if not -extent <= at < extent:
+        raise errors.ArgumentIndexError(f"the index {at} is outside an extent of {extent}", value=part)
+    return at % extent
 
 
 def reshaped(shape: "Shape", strides: "Shape", itemsize: int, wanted: "Any") -> "tuple[Shape, Shape | None]":

@@ -115,12 +115,19 @@ class OwnedMemory(Closing, Memory):
             _on(self._release, self.address)
 
 
-def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> OwnedMemory:
-    """New memory of a kind. Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError."""
+def check_kind(kind: "Any") -> None:
+    """Refuse a kind of memory that there is not. Raises: ArgumentTypeError, ArgumentValueError."""
+    if not isinstance(kind, str):
+        raise errors.wrong_type("`kind`", f"one of {', '.join(KINDS)}", kind)
     if kind not in KINDS:
-        close = errors.nearest(str(kind), list(KINDS))
+        close = errors.nearest(kind, list(KINDS))
         hint = f"did you mean `{close}`?" if close else ""
         raise errors.ArgumentValueError(f"`kind` is one of {', '.join(KINDS)}, not {kind!r}", hint=hint, value=kind)
+
+
+def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> OwnedMemory:
+    """New memory of a kind. Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError."""
+    check_kind(kind)
     account = device.runtime.account or account_of(device.runtime)
     release: Callable[[int], Any]
     if kind == "device":

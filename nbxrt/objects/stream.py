@@ -43,6 +43,7 @@ class Stream(Closing):
     handle: int
 
     def __init__(self, device: "Any" = None, *, non_blocking: bool = False, priority: "int | None" = None) -> None:
+        errors.boolean("`Stream`", "non_blocking", non_blocking)
         device = as_device(device)
         self._stand_for(device, device.on(_created, device.runtime, non_blocking, priority), None)
         self._process = process[0]
@@ -121,6 +122,7 @@ class Stream(Closing):
         if event is None:
             from nbxrt.objects.event import Event
 
+            self.check()
             event = Event(self.device)
         elif not hasattr(event, "is_recorded"):
             raise wrong_type("`record`", "an Event", event)

@@ -36,6 +36,7 @@ class Tensor:
 def test_the_public_names_are_these() -> None:
     assert nbxrt.__all__ == [
         "ArgumentError",
+        "ArgumentIndexError",
         "ArgumentTypeError",
         "ArgumentValueError",
         "BackendNotFoundError",

@@ -14,6 +14,8 @@ from nbxrt import memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from nbxrt.simulation import Simulation
+
 
 BAD = [
     *(None, 5, -1, 2**70, 1.5, float("nan"), True, b"x", b"\xff", "", "x\0y", "nope", "no/such.yaml", [], {}, ()),
@@ -32,7 +34,7 @@ OF_ACCOUNTS += ["limit", "trim", "stats", "record_use", "admit_peer", "set_devic
 
 
 @pytest.fixture(autouse=True)
-def in_force(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def on_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("NBX_GPU_BACKEND", "host")
     nbxrt.reset()
     with nbxrt.use(nbxrt.open("host")):
@@ -94,3 +96,71 @@ def test_a_stream_is_no_event() -> None:
 
     with pytest.raises(nbxrt.ArgumentTypeError, match="`record` takes an Event, not Stream"):
         stream.record(stream)  # type: ignore[arg-type]
+
+
+#: Methods that look at a value only to compare it, or are for other objects of nbxrt.
+APART = {
+    "__eq__",
+    "call",
+    "captured",
+    "check",
+    "keep",
+    "keep_owner",
+    "on",
+    "release",
+    "side",
+    "take_over",
+    "launch_key",
+}
+APART |= {"usable_handle", "bytes_array", "argument", "memory", "runtime", "exports"}
+SPECIAL = {
+    "__getitem__",
+    "__iter__",
+    "__len__",
+    "__sub__",
+    "__dlpack__",
+    "__dlpack_device__",
+    "__array__",
+    "__buffer__",
+}
+#: What may be asked before an argument is refused.
+ASKED = {"get_device", "device_count", "device_attribute", "pointer_attributes", "stream_is_capturing"}
+
+
+def objects(*, closed: bool) -> dict[str, Any]:
+    """One object of each kind, by its name."""
+    stream, buffer = nbxrt.Stream(), nbxrt.Buffer(64)
+    with stream.capture() as graph:
+        buffer.fill(1, stream=stream)
+    made = {"Stream": stream, "Event": nbxrt.Event(), "Buffer": buffer, "Graph": graph}
+    if closed:
+        for each in made.values():
+            each.close()
+    array = nbxrt.empty((4, 4))
+    if closed:
+        array.buffer().close()
+    return {**made, "DeviceArray": array, **({} if closed else {"Device": nbxrt.Device(0)})}
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+@pytest.mark.parametrize("kind", ["Stream", "Event", "Buffer", "Graph", "DeviceArray", "Device"])
+def test_a_method_of_an_object_refuses_before_any_call(cuda: Simulation, kind: str, closed: bool) -> None:
+    made = objects(closed=closed).get(kind)
+    names = [name for name in dir(made) if name in SPECIAL or (name[0] != "_" and name not in APART)]
+    for name in names:
+        try:
+            method = getattr(objects(closed=closed)[kind], name)
+            parameters = list(inspect.signature(method).parameters.values())
+        except (nbxrt.NbxrtError, TypeError, ValueError):  # an attribute of what is closed, or no method
+            continue
+        needed = [each for each in parameters if each.default is each.empty and each.kind in (0, 1)]
+        others = [each.name for each in parameters if each.default is not each.empty and each.kind in (1, 3)]
+        for value in (*BAD, slice("a", None), slice(None, None, 0), (-1, -1), [2**40, 2**40], ["x"]):
+            for named in [{}, *({other: value} for other in others)]:
+                cuda.clear()
+                try:
+                    method(*[value] * len(needed), **named)
+                except nbxrt.ArgumentError:
+                    assert {call.operation for call in cuda.log()} <= ASKED, (name, value, named)
+                except nbxrt.NbxrtError:
+                    continue

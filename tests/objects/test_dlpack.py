@@ -141,6 +141,45 @@ class TestProtocols:
             with pytest.raises(nbxrt.ExchangeError, match=said):
                 nbxrt.from_dlpack(capsule)
 
+    @pytest.mark.parametrize("place", [None, 2, (2,), ("2", 0), (2.0, 0), (2, 2**40), (True, 0)])
+    def test_a_place_that_is_none_is_refused(self, cuda: Simulation, place: Any) -> None:
+        producer = New(nbxrt.empty(3))
+        producer.__dlpack_device__ = lambda: place  # type: ignore[method-assign]
+
+        for take in (nbxrt.from_dlpack, nbxrt.asarray):
+            with pytest.raises(nbxrt.ArgumentError, match="`__dlpack_device__` takes a pair"):
+                take(producer)
+
+    def test_what_a_producer_gives_must_be_a_capsule(self, cuda: Simulation) -> None:
+        producer = New(nbxrt.empty(3))
+        producer.__dlpack__ = lambda **_asked: 5  # type: ignore[method-assign, assignment]
+
+        with pytest.raises(nbxrt.ExchangeError, match="`__dlpack__` of New gives 5, no capsule"):
+            nbxrt.from_dlpack(producer)
+
+    @pytest.mark.parametrize(
+        ("form", "at", "value", "said"),
+        [
+            ("q", 0, -1, r"the shape \(-1, 3\)"),
+            ("q", 0, 2**62, "in no memory"),
+            ("P", 24, 0, "has no shape"),
+            ("Q", 40, 2**64 - 8, "in no memory"),
+        ],
+    )
+    def test_a_capsule_that_says_what_no_array_has_is_refused_and_not_used_up(
+        self, host: Runtime, form: str, at: int, value: int, said: str
+    ) -> None:
+        capsule = nbxrt.empty((2, 3)).__dlpack__()
+        address = structure_of(capsule)
+        if form == "q":
+            address = ctypes.c_void_p.from_address(address + 24).value or 0
+        ctypes.memmove(address + at, struct.pack(f"@{form}", value), 8)
+
+        with pytest.raises(nbxrt.ExchangeError, match=said):
+            nbxrt.from_dlpack(capsule)
+
+        assert name_of(capsule) == "dltensor"
+
 
 class TestLayouts:
     @pytest.mark.parametrize(
