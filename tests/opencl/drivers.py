@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import json
 import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbxrt
+from libraries import make_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
 #: The environment of Intel's runtime, which scripts/setup-opencl.sh makes.
@@ -34,6 +39,15 @@ def said(**facts): print(json.dumps(facts))
 """
 
 
+def coarse(folder: Path) -> dict[str, str]:
+    """The variables that put a layer before the drivers, under which they have coarse-grained memory alone."""
+    source = Path(__file__).with_name("coarse.c").read_text("utf-8")
+    layer = make_library(folder / "coarse.so", source, flags=("-DCL_TARGET_OPENCL_VERSION=300",))
+    loader = ctypes.util.find_library("OpenCL")  # Debian's: the one of Intel's wheel takes no layer
+    found = next(iter(Path("/usr/lib").glob(f"*-linux-gnu/{loader}")))
+    return {"OPENCL_LAYERS": str(layer), "NBXRT_OPENCL_RUNTIME": str(found)}
+
+
 def environment(driver: str, folder: Path) -> dict[str, str]:
     """The variables under which a loader sees one driver, `both`, or `none`."""
     icd = folder / f"vendors-{driver}"
@@ -50,12 +64,13 @@ def environment(driver: str, folder: Path) -> dict[str, str]:
     return {**inherited, **added, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def run(driver: str, folder: Path, program: str) -> dict[str, Any]:
-    """What a program says that runs with one driver: the facts of its last `said`."""
+def run(driver: str, folder: Path, program: str, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What a program says that runs with one driver: the facts of its last `said`; `more` are variables beside."""
     text = _PRELUDE.format(source=SOURCE) + textwrap.dedent(program)
     done = subprocess.run(
-        [sys.executable, "-c", text], env=environment(driver, folder), capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", text], env={**environment(driver, folder), **(more or {})},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

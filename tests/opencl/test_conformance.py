@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opencl import spirv
+from opencl import drivers, spirv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("opencl")]
 
@@ -36,6 +37,36 @@ def test_the_whole_suite_passes(run: Callable[..., Any], driver: str, model: str
     assert report["skipped"] == ["each device has its own memory and streams"]
     assert {"device", "memory", "pinned", "managed", "stream", "event", "module"} <= set(report["works"])
     assert report["counts"]["works"] >= 71
+
+
+@pytest.mark.parametrize("driver", ["pocl", "intel"])
+def test_the_suite_passes_where_the_host_may_not_touch_memory_without_mapping_it(driver: str, tmp_path: Path) -> None:
+    """No driver at hand is like that; a layer before the driver makes it so, and refuses what asks for more."""
+    report = drivers.run(driver, tmp_path, CONFORM, drivers.coarse(tmp_path))
+
+    assert report["model"] == "coarse_svm"
+    assert report["wrong"] == []
+    assert report["counts"]["works"] >= 50
+    assert {"pinned", "managed"} & set(report["works"]) == set()
+    assert {"device", "memory", "stream", "event", "module"} <= set(report["works"])
+
+
+@pytest.mark.parametrize("driver", ["pocl", "intel"])
+def test_what_such_a_device_does_not_have_is_refused_with_its_model(driver: str, tmp_path: Path) -> None:
+    program = """
+        rt = nbxrt.open("opencl")
+        refused = []
+        for operation, given in (("malloc_host", (64,)), ("malloc_managed", (64,)), ("mem_prefetch", (4096, 64, 0, 0))):
+            try: getattr(rt, operation)(*given)
+            except nbxrt.CapabilityError as error: refused.append(error.summary)
+        said(refused=refused, offered=[rt.supports(name) for name in ("malloc_host", "malloc_managed", "mem_prefetch")])
+    """
+
+    found = drivers.run(driver, tmp_path, program, drivers.coarse(tmp_path))
+
+    assert found["offered"] == [False] * 3
+    assert [said.partition(" is not offered by OpenCL for devices of the model `coarse_svm`")[0] for said in
+            found["refused"]] == ["`malloc_host`", "`malloc_managed`", "`mem_prefetch`"]  # fmt: skip
 
 
 def test_two_drivers_are_one_list_of_devices(run: Callable[..., Any]) -> None:
