@@ -208,7 +208,7 @@ def check_unused(subject: Subject) -> Iterator[Diagnostic]:
     """A structure or an enum that nothing uses is a leftover, or its user is misspelt."""
     if any(path[:1] == ("operations",) for path in subject.broken):
         return
-    structs, enums = _used(subject)
+    structs, enums = used_layouts(subject)
     for section, used in (("structs", structs), ("enums", enums)):
         for name in subject.mapping(section):
             if name not in used and (section, name) not in subject.broken:
@@ -216,7 +216,8 @@ def check_unused(subject: Subject) -> Iterator[Diagnostic]:
                 yield subject.diagnostic((section, name), f"unused-{section[:-1]}", message, at="key")
 
 
-def _used(subject: Subject) -> tuple[set[str], set[str]]:
+def used_layouts(subject: Subject) -> tuple[set[str], set[str]]:
+    """The structures and the enums that the operations of a file use."""
     structs: set[str] = set()
     enums: set[str] = {"device_attribute"} if subject.mapping("needs") else set()
     for variant in subject.variants():

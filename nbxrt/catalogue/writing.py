@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue import prefixes, yaml_text
+from nbxrt.catalogue import meaning, prefixes, yaml_text
+from nbxrt.catalogue.document import Document
+from nbxrt.catalogue.subject import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,8 +65,18 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
         if section in base:
             data[section] = _symbols(base[section], renaming, section)
     data["absent"] = _absent(base, contract)
-    empty = [section for section in ("structs", "absent") if not data[section]]
+    _drop_leftovers(data, contract)
+    empty = [section for section in ("structs", "enums", "absent") if section in data and not data[section]]
     return Draft({key: data[key] for key in _ordered(data) if key not in empty}, base["name"], renaming, left_out)
+
+
+def _drop_leftovers(data: dict[str, Any], contract: Contract) -> None:
+    """Take out structures and enums that only operations used which the base turned off."""
+    whole = Document("", data, (), ((1, 1, 1), None, None, False), {})
+    structs, enums = meaning.used_layouts(Subject.of(whole, contract, ()))
+    for section, used in (("structs", structs), ("enums", enums)):
+        if section in data:
+            data[section] = {name: value for name, value in data[section].items() if name in used}
 
 
 def _ordered(data: Mapping[str, Any]) -> list[str]:
