@@ -72,6 +72,16 @@ def reordered(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def merged(node: Any) -> Any:
+    """Every mapping as its first key and a merge key that brings the others, and one that has no say."""
+    if isinstance(node, list):
+        return [merged(each) for each in node]
+    if not isinstance(node, dict) or not node:
+        return node
+    (first, value), *others = [(key, merged(value)) for key, value in node.items()]
+    return {first: value, "<<": [dict(others), {first: "overridden"}]}
+
+
 SPELLINGS = {
     "other line breaks": lambda text: text.replace("\n", "\r\n"),
     "a byte order mark": lambda text: "\ufeff" + text,
@@ -83,6 +93,9 @@ SPELLINGS = {
     "keys in another order": lambda text: yaml.dump(
         reordered(reading.read(text.encode(), "x").data), Dumper=Plain, sort_keys=False
     ),
+    "by merge keys": lambda text: yaml.dump(
+        merged(reading.read(text.encode(), "x").data), Dumper=Plain, sort_keys=False
+    ).replace('"<<":', "<<:"),
     "a key of its own": lambda text: text + "\nx-note: [no, 1e3]\n",
 }
 
