@@ -246,6 +246,10 @@ class Mark:
         self.state = state
         self.handle = handle
 
+    def renew_lock(self) -> None:
+        """Make the lock anew, in a process that was forked."""
+        self._lock = locks.Lock()
+
     def keep(self) -> None:
         """One user more."""
         with self._lock:
@@ -270,6 +274,12 @@ class Event:
         self.timing = timing
         self.mark: Mark | None = None
         self.lock = locks.Lock()
+
+    def renew_lock(self) -> None:
+        """Make the locks anew, in a process that was forked."""
+        self.lock = locks.Lock()
+        if self.mark is not None:
+            self.mark.renew_lock()
 
     def replace(self, mark: "Mark | None") -> None:
         """Let the event stand for another mark."""

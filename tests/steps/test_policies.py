@@ -148,6 +148,20 @@ class TestEvents:
         assert runtime.event_elapsed(start, end) == 1.0
         assert runtime.event_elapsed(end, start) == -1.0
 
+    def test_locks_of_events_and_marks_that_were_held_at_a_fork_are_free_in_the_child(
+        self, shelf: Callable[..., Shelf]
+    ) -> None:
+        rt = shelf().runtime
+        event = rt.event_create()
+        rt.event_record(event, rt.stream_create())
+        record = rt._binder.policy("marks")._events.get(event)
+
+        with record.lock, record.mark._lock:
+            rt._binder.renew_locks()  # what a forked child does first
+
+            assert record.using() is record.mark
+            assert not record.mark.give_up()
+
     def test_an_event_without_timing_or_never_recorded_has_no_time(self, shelf: Callable[..., Shelf]) -> None:
         runtime = shelf().runtime
         recorded, untimed, never = (
