@@ -8,6 +8,7 @@ counted, with the reason.
 import ctypes
 import functools
 import inspect
+import os
 import threading
 from collections import defaultdict
 from types import MethodType
@@ -291,6 +292,7 @@ class Kernel:
     def _compiled(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """The compiled kernel, by Triton's own binder and compiler, loaded on the current device."""
         given, named = self._as_called(arguments)
+        _demand_cache()
         try:
             compiled = self.session.run(self.jit, *given, grid=grid[:3], warmup=True, **named, **options)
         except OSError as error:
@@ -379,6 +381,20 @@ def _note(stream: int, *arguments: "Any") -> None:
             streams.note_use(memory, stream)
 
 
+_CACHE_HINT = "set TRITON_CACHE_DIR to a folder that this user can write"
+
+
+def _demand_cache() -> None:
+    """See that Triton's cache is not a folder named `~` in the working folder. Raises: CapabilityError."""
+    from triton import knobs
+
+    if knobs.cache.dir.startswith("~"):
+        raise errors.CapabilityError(
+            f"Triton has no folder for its cache: there is no HOME, and the system knows no user {os.getuid()}",
+            hint=_CACHE_HINT,
+        )
+
+
 def _cannot_keep(error: OSError) -> errors.NbxrtError:
     """The error of a compilation whose files cannot be read or written: most often Triton's cache."""
     from triton import knobs
@@ -386,6 +402,6 @@ def _cannot_keep(error: OSError) -> errors.NbxrtError:
     folder = knobs.cache.dir
     return errors.CapabilityError(
         f"Triton cannot compile with its cache in {folder}: {error.filename or folder}: {error.strerror or error}",
-        hint="set TRITON_CACHE_DIR to a folder that this user can write",
+        hint=_CACHE_HINT,
         folder=folder,
     )

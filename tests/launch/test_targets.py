@@ -16,12 +16,15 @@ from nbxrt.simulation import Simulation
 
 @pytest.mark.needs("cc")
 class TestArchitecture:
-    def test_it_is_made_of_the_compute_capability(self, simulate: Callable[..., Simulation]) -> None:
+    @pytest.mark.parametrize(("capability", "architecture"), [((8, 6), 86), ((7, 5), 75), ((12, 1), 121)])
+    def test_it_is_made_of_the_compute_capability(
+        self, capability: tuple[int, int], architecture: int, simulate: Callable[..., Simulation]
+    ) -> None:
         simulation = simulate("cuda")
-        simulation.set_attribute("compute_capability_major", 8)
-        simulation.set_attribute("compute_capability_minor", 6)
+        simulation.set_attribute("compute_capability_major", capability[0])
+        simulation.set_attribute("compute_capability_minor", capability[1])
 
-        assert targets.architecture(simulation.open(), 0) == 86
+        assert targets.architecture(simulation.open(), 0) == architecture
 
     @pytest.mark.parametrize("lacking", [(), ("hipGetDevicePropertiesR0600",)])
     def test_it_is_asked_by_the_layout_that_the_library_has(

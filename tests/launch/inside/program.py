@@ -2,8 +2,8 @@
 
     program.py VENDOR FOLDER THREADS
 
-The simulation is built in FOLDER; after that no program is on the PATH. It prints which were started all the same, and
-whether torch is there.
+The simulation is built in FOLDER; after that no program is on the PATH but what lies there, and CC is what LATER_CC
+says. It prints which were started all the same, and whether torch is there.
 """
 
 import json
@@ -30,9 +30,11 @@ def main(vendor, folder, threads):
     import nbxrt
     from nbxrt.simulation import build
 
-    simulation = build(vendor, folder, cache=os.path.join(folder, "cache"))
+    simulation = build(vendor, folder, cache=os.environ["SIMULATIONS"])
     os.environ["PATH"] = folder
     os.environ.pop("CC", None)
+    if "LATER_CC" in os.environ:
+        os.environ["CC"] = os.environ["LATER_CC"]
     sys.addaudithook(watch)
     simulation.on_image(binaries.module_text)
     simulation.set_architecture("gfx942:sramecc+:xnack-")

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from arrays import Foreign, array
 from triton import knobs
+from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 import nbxrt
@@ -332,6 +333,18 @@ def test_debug_is_tritons(cuda, monkeypatch):
 
     assert compiled.metadata.debug
     assert _fallbacks() == {"debug": 1}
+
+
+def test_more_threads_than_a_block_can_have_are_refused_by_the_limit(simulate):
+    simulation, runtime = simulate("hip")
+    x = array(runtime, 4096)
+
+    kernels.add[(1,)](x, x, x, 64, BLOCK=4096, num_warps=16)
+    with pytest.raises(OutOfResources, match="threads, Required: 2048, Hardware limit: 1024"):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=4096, num_warps=32)
+    runtime.sync()
+
+    assert [launch.block for launch in simulation.launches()] == [(1024, 1, 1)]
 
 
 def test_kernels_that_the_device_cannot_hold_are_skipped_by_an_autotuner(simulate):
