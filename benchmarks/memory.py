@@ -1,10 +1,11 @@
 """What pools cost and waste: real allocation traces replayed on every policy of nbxrt and on the peers that are here.
 
     python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--plot FILE]
-                                [--json FILE]
+                                [--rounds N] [--json FILE]
 
 Each replay runs in a process of its own. Cold is the first pass over the trace, in which the pool grows; warm is the
-median of three more. The ratio is the peak of what was reserved in the cold pass over the peak of what was live.
+median of three more. The ratio is the peak of what was reserved in the cold pass over the peak of what was live. With
+several rounds every other one goes through the allocators backwards, and each time is the median of its rounds.
 `--handles` replays `expandable` with other largest pieces of physical memory: the trade between time and waste, which
 `--plot` draws.
 
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--traces", default=",".join(NAMES))
     parser.add_argument("--handles", default="", help="largest pieces of `expandable` to try as well, in MiB")
     parser.add_argument("--plot", type=Path, help="draw ratio and times over the largest piece there, as SVG or PNG")
+    parser.add_argument("--rounds", type=int, default=1, help="how often everything is replayed")
     parser.add_argument("--json", type=Path, help="write all figures there")
     parser.add_argument("--replay", nargs=2, metavar=("NAME", "TRACE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -85,10 +87,10 @@ def main() -> None:
     if asked.simulate:  # its streams stand still, so the driver's own pool never gets anything back
         names = [name for name in names if name in OURS and name != "stream_ordered"]
     names += [f"expandable:{mib}" for mib in filter(None, asked.handles.split(","))]
-    rows = [_in_process(name, trace, asked.simulate) for trace in asked.traces.split(",") for name in names]
-    _table([row for row in rows if row])
+    rows = _rounds(names, asked.traces.split(","), asked.simulate, asked.rounds)
+    _table(rows)
     if asked.plot:
-        picture = _curves([row for row in rows if row])
+        picture = _curves(rows)
         asked.plot.write_bytes(as_png(picture) if asked.plot.suffix == ".png" else as_svg(picture))
     hot = hot_path(asked.simulate)
     for title, figures in hot.items():
@@ -96,6 +98,22 @@ def main() -> None:
     print(f"\n{time.monotonic() - started:.0f} s")
     if asked.json:
         asked.json.write_text(json.dumps({"replays": rows, "hot": hot}, indent=1), "utf-8")
+
+
+def _rounds(names: list[str], traces: list[str], simulate: str | None, rounds: int) -> list[dict[str, Any]]:
+    """The figures of each allocator on each trace; times are medians."""
+    seen: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for turn in range(rounds):
+        for trace in traces:
+            for name in names[::-1] if turn % 2 else names:
+                row = _in_process(name, trace, simulate)
+                if row:
+                    seen.setdefault((trace, name), []).append(row)
+    order = [(trace, name) for trace in traces for name in names if (trace, name) in seen]
+    return [
+        seen[key][0] | {figure: median([row[figure] for row in seen[key]]) for figure in ("cold_ns", "warm_ns")}
+        for key in order
+    ]
 
 
 def _in_process(name: str, trace: str, simulate: str | None) -> dict[str, Any]:

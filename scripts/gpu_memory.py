@@ -48,7 +48,7 @@ def main() -> None:
         if got["policy"] != policy:
             row(policy, "is supported", False, got["why"])
             continue
-        for check in (random_use, other_streams, out_of_memory, threads, pinned):
+        for check in (random_use, other_streams, out_of_memory, threads, pinned, captures, alone):
             attempt(policy, check, account, asked.seconds)
         attempt(policy, everything_back, account, asked.seconds)
     if runtime.device_count() > 1:
@@ -216,6 +216,67 @@ def pinned(account: nbxrt.DeviceAllocator, _seconds: float) -> str:
     runtime.stream_destroy(stream)
     account.free(device)
     return f"20 turns, {account.stats(0)['pinned_reserved'] >> 20} MiB pinned"
+
+
+def captures(account: nbxrt.DeviceAllocator, _seconds: float) -> str:
+    """Whatever is asked of the account while a stream records a graph, the graph is whole and does its work."""
+    runtime, policy = account.runtime, account.stats(0)["policy"]
+    said = []
+    for mode in ("global", "thread_local", "relaxed"):
+        stream, other = runtime.stream_create(), runtime.stream_create()
+        target = account.malloc(MIB, 0, stream)
+        freed = [account.malloc(nbytes, 0, each) for nbytes in (4 * MIB, 3000) for each in (stream, other)]
+        for ptr in freed:
+            account.record_use(ptr, other)
+            account.free(ptr)
+        runtime.sync()
+        account.trim(keep=1 << 40)
+        runtime.stream_begin_capture(stream, mode)
+        runtime.memset_async(target, 9, MIB, stream)
+        held, refused = [], 0
+        for nbytes, each in ((4 * MIB, stream), (3000, other), (300 * MIB, stream), (MIB, other)):
+            try:
+                held.append(account.malloc(nbytes, 0, each))
+            except _refusal() as error:
+                expect("would spoil the graph" in str(error), str(error).splitlines()[0])
+                refused += 1
+        for ptr in held:
+            account.record_use(ptr, other)
+            account.free(ptr)
+        account.trim()
+        graph = runtime.stream_end_capture(stream)
+        launched = runtime.graph_instantiate(graph)
+        runtime.memset(target, 0, MIB)
+        runtime.graph_launch(launched, stream)
+        runtime.stream_sync(stream)
+        byte = ctypes.create_string_buffer(1)
+        runtime.memcpy(ctypes.addressof(byte), target + 12345, 1, "device_to_host")
+        expect(byte.raw == b"\x09", f"the graph wrote {byte.raw!r}")
+        runtime.graph_exec_destroy(launched)
+        runtime.graph_destroy(graph)
+        account.free(target)
+        runtime.sync()
+        for each in (stream, other):
+            runtime.stream_destroy(each)
+        account.trim()
+        expect(account.memory_allocated(0) == 0, f"{account.memory_allocated(0)} bytes are held")
+        said.append(f"{mode} {refused} refused")
+    expect(policy != "expandable" or all(" 0 " in each for each in said), ", ".join(said))
+    return ", ".join(said)
+
+
+def _refusal() -> type[Exception]:
+    import nbxrt
+
+    return nbxrt.DeviceError
+
+
+def alone(account: nbxrt.DeviceAllocator, _seconds: float) -> str:
+    ptr = account.malloc_alone(3 * MIB, 0)
+    handle = account.runtime.ipc_get_mem_handle(ptr, 3 * MIB)
+    account.free(ptr)
+    expect(account.memory_allocated(0) == 0, f"{account.memory_allocated(0)} bytes are held")
+    return f"a handle of {len(handle)} bytes for other processes"
 
 
 def everything_back(account: nbxrt.DeviceAllocator, _seconds: float) -> str:
