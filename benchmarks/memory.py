@@ -141,14 +141,15 @@ def _table(rows: list[dict[str, Any]]) -> None:
 
 def _curves(rows: list[dict[str, Any]]) -> Picture:
     """Ratio and times of `expandable` over its largest piece, by trace."""
-    from nbxrt.memory.pages import HANDLE
+    from nbxrt.descriptions import load
 
+    default = load("cuda")["expandable"]["piece"] >> 20
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for row in rows:
         kind, _colon, mib = row["name"].partition(":")
         if kind != "expandable":
             continue
-        size = float(mib or HANDLE >> 20)
+        size = float(mib or default)
         for title, figure in FIGURES.items():
             panels.setdefault(title, {}).setdefault(row["trace"], []).append((size, row[figure]))
     return drawn(panels, "largest piece of physical memory, MiB")
@@ -211,7 +212,6 @@ def replayed(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
 
 def _account(policy: str, simulate: str | None) -> Any:
     import nbxrt
-    from nbxrt.memory import policies
 
     if simulate:
         from nbxrt.simulation import build
@@ -221,7 +221,8 @@ def _account(policy: str, simulate: str | None) -> Any:
         runtime = nbxrt.open()
     kind, _colon, handle = policy.partition(":")
     if handle:
-        policies.ExpandablePolicy.handle = int(handle) << 20
+        sizes = {**runtime.description["expandable"], "piece": int(handle) << 20}
+        runtime.description = {**runtime.description, "expandable": sizes}
     account = nbxrt.DeviceAllocator(runtime, kind)
     account.policy(0)  # its trial is part of the start, as the peers' own
     if account.stats(0)["policy"] != kind:

@@ -95,6 +95,10 @@ def _parameter(name: str, spec: Any) -> tuple[Any, ...]:
     return (name, spec["type"], spec.get("zero"), (spec["default"],) if "default" in spec else ())
 
 
+#: What a file does not say of the policy `expandable`.
+_EXPANDABLE = {"piece": 24 << 20, "split": 24, "ahead": 0}
+
+
 def _frozen(argument: Any) -> Any:
     return tuple(argument.items()) if isinstance(argument, dict) else argument
 
@@ -120,6 +124,7 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
             (each["call"], each["bytes"], each["at"]) if isinstance(each, dict) else each
             for each in backend.triton_architecture
         ),
+        "expandable": {**_EXPANDABLE, **backend.expandable},
         "launch": _launch(backend.launch),
         "binaries": _binaries(backend.binaries),
         "visibility": backend.visibility,

@@ -223,6 +223,7 @@ class Backend:
     triton_target: str | None = None
     interop: Interop | None = None
     triton_architecture: tuple[Any, ...] = ()
+    expandable: Mapping[str, int] = field(factory=dict)
     launch: Mapping[str, Any] | None = None
     binaries: Mapping[str, Any] = field(factory=dict)
     visibility: tuple[str, ...] = ()
@@ -264,6 +265,7 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         triton_target=triton.get("target"),
         interop=Interop(**data["interop"]) if "interop" in data else None,
         triton_architecture=tuple(triton.get("architecture", ())),
+        expandable=dict(data.get("expandable", {})),
         launch=data.get("launch"),
         binaries=dict(data.get("binaries", {})),
         visibility=tuple(presence.pop("visibility", ())),

@@ -52,6 +52,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _PRIORITIES = 2**31 - 1
 _DLPACK_TYPES = 2**31 - 1
+_BYTES = 2**40
 
 
 def generate(contract: Contract) -> Schema:
@@ -170,6 +171,30 @@ def _top_level(contract: Contract) -> Schema:
                     ),
                     "stream_protocol": string(
                         PROTOCOL, "The method by which streams of this vendor give their handle.", "__gpu_stream__"
+                    ),
+                },
+                minProperties=1,
+            )
+        ),
+        "expandable": optional(
+            keyed(
+                "expandable entry",
+                "Sizes of the pieces of physical memory that the policy `expandable` takes from a device. Each piece "
+                "costs the driver about the same, and is given back only as a whole.",
+                {
+                    "piece": integer("Bytes of the largest piece; 24 MiB when left out.", 1, _BYTES, 25165824),
+                    "split": integer(
+                        "A growth that so many pieces do not make is made of that many larger ones; 24 when left out.",
+                        1,
+                        1 << 16,
+                        24,
+                    ),
+                    "ahead": integer(
+                        "Bytes that a heap grows by at least, as long as less than a 128th of the device is reserved; "
+                        "0 when left out.",
+                        0,
+                        _BYTES,
+                        6291456,
                     ),
                 },
                 minProperties=1,

@@ -79,7 +79,7 @@ def whole_file(completeness: Iterable[Schema]) -> Schema:
             **{key: _given("string") for key in ("kind", "handles")},
             **{
                 key: _given("object")
-                for key in ("triton", "interop", "launch", "binaries", "devices", "state", "policies")
+                for key in ("triton", "interop", "expandable", "launch", "binaries", "devices", "state", "policies")
             },
             "presence": {
                 "properties": {"required": _given("boolean"), "visibility": _given("array"), **platforms},

@@ -500,7 +500,10 @@ class DeviceAllocator:
 
     def entry(self, nbytes: "Any", device: "Any", stream: "Any") -> "Any":
         """What stands for a request; None for no bytes. Raises: ArgumentError, DeviceError."""
-        size, key = checking.size("malloc", nbytes), self._stream("malloc", stream)
+        size = (
+            nbytes if nbytes.__class__ is int and 0 <= nbytes <= checking.LARGEST else checking.size("malloc", nbytes)
+        )
+        key = 0 if stream.__class__ is int and not stream else self._stream("malloc", stream)
         if self._lost is not None:
             raise errors.again(self._lost)
         try:

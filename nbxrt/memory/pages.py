@@ -2,8 +2,8 @@
 
 A heap grows where the least new memory makes room: at its end, or in a gap that was given back. Pieces that are wholly
 free elsewhere on the device are given back first, so that what is reserved grows only by what nothing free can back:
-large blocks do not fragment by bad luck. A piece of physical memory is as large as the growth that made it, up to
-HANDLE bytes, because each costs the driver the same, and can be given back only as a whole.
+large blocks do not fragment by bad luck. A piece of physical memory is as large as the growth that made it, up to a
+size of the backend's file, because each costs the driver about the same, and can be given back only as a whole.
 """
 
 from bisect import bisect_left, insort
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from nbxrt.memory.tally import Tally
     from nbxrt.runtime import Runtime
 
-#: Largest piece of physical memory, unless told otherwise. docs/memory.md has what other sizes cost and save.
-HANDLE = 24 << 20
-#: A piece may be larger where much is reserved already, or asked for at once: these parts of it. Their number stays
-#: small that way, and with it the time that growing takes. benchmarks/memory.py shows what all three numbers trade.
-PIECES, PARTS = 320, 24
+#: A heap grows by the `ahead` of the backend's file at least as long as less than the first part of the device is
+#: reserved, and from the second on by SPARE of what is: few growths, which keep next to nothing unused.
+LITTLE, MUCH, SPARE = 1 / 128, 1 / 8, 1 / 1024
 #: A heap's range of addresses is this part of the device's memory, and so many ranges are made at most.
 RANGE, SMALL_RANGE, MOST_RANGES = 9 / 8, 1 / 16, 64
 
@@ -99,7 +97,7 @@ class Window:
 class PageSource:
     """Reserves memory by the virtual memory operations, and gives back pieces that are wholly free."""
 
-    def __init__(self, home: "Home", tally: "Tally", handle: int = HANDLE) -> None:
+    def __init__(self, home: "Home", tally: "Tally") -> None:
         runtime = home.runtime
         self._home, self._tally = home, tally
         self._reserve, self._unreserve = runtime.mem_address_reserve, runtime.mem_address_free
@@ -107,8 +105,9 @@ class PageSource:
         self._map, self._unmap, self._allow = runtime.mem_map, runtime.mem_unmap, runtime.mem_set_access
         self._sync_stream, self._sync = runtime.stream_sync, runtime.sync
         self.granularity: int = runtime.mem_granularity(home.device)
-        self.handle = max(self.granularity, handle // self.granularity * self.granularity)
-        self._total = 0
+        sizes = runtime.description["expandable"]
+        self._piece, self._split, self._ahead = self._whole(sizes["piece"]), sizes["split"], self._whole(sizes["ahead"])
+        self._total: int = home.run(runtime.mem_get_info)[1]
         self._heaps: list[Heap] = []
         #: Devices that use this one's memory.
         self.peers: list[int] = []
@@ -153,7 +152,15 @@ class PageSource:
         if window.room() < at_top:
             self._widen(heap, nbytes)
             tail, at_top = 0, self._whole(nbytes)
-        return window.top - tail, [(window.top, at_top)]
+        return window.top - tail, [(window.top, max(at_top, self._spare(heap)))]
+
+    def _spare(self, heap: "Heap") -> int:
+        """Bytes that a heap grows by at least at its top."""
+        reserved = self._tally.reserved
+        spare = self._ahead if reserved < self._total * LITTLE else 0
+        if reserved > self._total * MUCH:
+            spare = self._whole(int(reserved * SPARE))
+        return spare if heap.is_large and spare <= heap.window.room() and self._tally.fits(spare) else 0
 
     def _best_gap(self, heap: "Heap", nbytes: int) -> "tuple[int, int, list[tuple[int, int]]] | None":
         """Bytes of new memory, address, and parts, for the gap between live blocks that needs the least."""
@@ -201,7 +208,6 @@ class PageSource:
                 kind="out_of_memory",
                 device=self._home.device,
             )
-        self._total = self._total or self._home.runtime.mem_get_info()[1]
         wanted = self._whole(max(nbytes, int(self._total * (RANGE if heap.is_large else SMALL_RANGE))))
         address: int = self._reserve(wanted)
         left = window.room()
@@ -227,7 +233,7 @@ class PageSource:
 
     def _pieces(self, address: int, nbytes: int) -> "Iterator[tuple[int, int]]":
         """Address and bytes of each piece that a growth by so many bytes is made of."""
-        largest = max(self.handle, self._whole(max(self._tally.reserved // PIECES, nbytes // PARTS)))
+        largest = max(self._piece, self._whole(nbytes // self._split))
         for offset in range(0, nbytes, largest):
             yield address + offset, min(largest, nbytes - offset)
 

@@ -7,7 +7,7 @@ from nbxrt.locks import RLock
 from nbxrt.memory.deferred import Deferred
 from nbxrt.memory.entries import Direct, Ordered, handle_of
 from nbxrt.memory.home import Home
-from nbxrt.memory.pages import HANDLE, PageSource, trial
+from nbxrt.memory.pages import PageSource, trial
 from nbxrt.memory.pool import DevicePool
 from nbxrt.memory.segments import SegmentSource
 from nbxrt.memory.tally import Tally
@@ -358,10 +358,9 @@ class ExpandablePolicy(PoolPolicy):
 
     name = "expandable"
     segment = "a part of a VMM segment (virtual memory)"
-    handle = HANDLE
 
     def _source(self) -> PageSource:
-        return PageSource(self.home, self.tally, self.handle)
+        return PageSource(self.home, self.tally)
 
     def admit(self, peer: int) -> None:
         self.home.run(self.source.admit, peer)

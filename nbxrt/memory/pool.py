@@ -213,10 +213,15 @@ class DevicePool:
     def bins(self, stream: "Any") -> "dict[int, Bin]":
         """The bins of a stream by size."""
         with self.lock:
-            if stream not in self.streams:
-                self.streams[stream] = self.left.pop() if self.left else StreamPool(self, stream)
-                self.streams[stream].pass_on(stream)
-            return self.streams[stream].bins
+            return self._of(stream).bins
+
+    def _of(self, stream: "Any") -> StreamPool:
+        """What a stream uses, made at its first request."""
+        pool = self.streams.get(stream)
+        if pool is None:
+            pool = self.streams[stream] = self.left.pop() if self.left else StreamPool(self, stream)
+            pool.pass_on(stream)
+        return pool
 
     def forget(self, stream: "Any") -> None:
         """Name a stream no more that is about to be destroyed; its work has finished."""
@@ -228,17 +233,19 @@ class DevicePool:
 
     def bin(self, nbytes: int, stream: "Any") -> Bin:
         """The bin of a size on a stream, made at the first request."""
-        bins = self.bins(stream)
         with self.lock:
+            pool = self._of(stream)
+            bins = pool.bins
             if len(bins) >= MOST_SIZES:
-                self._forget_sizes(self.streams[stream])
+                self._forget_sizes(pool)
             size = whole_units(nbytes)
-            if size not in bins:
-                heap = self.streams[stream].small if size <= SMALL else self.streams[stream].large
-                bins[size] = Bin(heap, size)
-                heap.bins.append(bins[size])
-            bins[nbytes] = bins[size]
-            return bins[size]
+            found = bins.get(size)
+            if found is None:
+                heap = pool.small if size <= SMALL else pool.large
+                found = bins[size] = Bin(heap, size)
+                heap.bins.append(found)
+            bins[nbytes] = found
+            return found
 
     def _forget_sizes(self, pool: StreamPool) -> None:
         """Forget all bins. Those that live blocks stand in are joined when these are freed, as `clean` asks for."""

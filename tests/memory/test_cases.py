@@ -53,11 +53,24 @@ def test_sizes_are_rounded_up_to_the_granularity(runtime: nbxrt.Runtime, simulat
 
     for nbytes, pieces in ((1, 1), (granularity, 1), (granularity + 1, 2)):
         account = nbxrt.DeviceAllocator(runtime, "expandable")
+        account.limit(0, pieces * granularity)  # it grows by no more than it must then
         ptr = account.malloc(nbytes, 0)
 
         assert account.memory_reserved(0) == pieces * granularity
         account.free(ptr)
         account.trim()
+
+
+def test_a_heap_grows_ahead_while_little_of_the_device_is_reserved(
+    runtime: nbxrt.Runtime, simulation: Simulation
+) -> None:
+    simulation.memory = 64 << 30
+    account = nbxrt.DeviceAllocator(runtime, "expandable")
+
+    for _block in range(4):
+        account.malloc(1 << 20, 0)
+
+    assert account.memory_reserved(0) == runtime.description["expandable"]["ahead"]
 
 
 # D08: registration of host memory
