@@ -33,7 +33,6 @@ _DIMENSIONS = 64
 #: What reads so many extents or strides, and element types by the number that is read.
 _READERS = [struct.Struct(f"@{ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)]
 _KINDS = {dlpack.kind_word(kind.code, kind.itemsize * 8): kind for kind in DTYPES.values()}
-_MAJOR = 0xFFFFFFFF if sys.byteorder == "little" else 0xFFFFFFFF << 32
 
 _name_of = function("PyCapsule_GetName", ctypes.c_char_p)
 _set_name = function("PyCapsule_SetName", ctypes.c_int)
@@ -136,9 +135,9 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
     form = FORMS.get(_name_of(at)) or _no_form(capsule, _name_of(at))
     address: int = pointer_of(at, form.name)
     if form is VERSIONED:
-        version, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, address)
-        if version & _MAJOR != VERSION[0]:
-            raise _other_version(version)
+        major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, address)
+        if major != VERSION[0]:
+            raise _other_version(address)
     else:
         data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, address)
         flags = 0
@@ -146,28 +145,26 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
         memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
     except (AttributeError, KeyError):
         memory_kind, device = place(runtime, where)
-    shape, strides, kind, first, last = _layout(word, ndim, shape_at, strides_at)
-    ptr = data + offset if first != last else 0
-    if ptr + first < 0 or ptr + last >= _END or (not data and first != last):
+    shape, strides, kind, first, nbytes = _layout(word, ndim, shape_at, strides_at)
+    ptr = data + offset if nbytes else 0
+    if nbytes and (not data or not 0 <= ptr + first <= _END - nbytes):
         raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
     if stream is not None:
         as_stream(stream, device)
     _set_name(at, form.used)
-    memory = Imported(
-        device, ptr + first, last - first, memory_kind, flags & READ_ONLY != 0, address, deleter,
-    )  # fmt: skip
+    memory = Imported(device, ptr + first, nbytes, memory_kind, flags & READ_ONLY != 0, address, deleter)
     return DeviceArray(memory, ptr, shape, strides, kind)
 
 
 #: Where addresses end.
 _END = 1 << 64
-#: Layouts that were seen, at most so many: strides in bytes, element type, first and last byte, by what is read.
-_layouts: "dict[Any, tuple[tuple[int, ...], DType, int, int]]" = {}
+#: Layouts that were seen, at most so many, by what is read.
+_layouts: "dict[Any, tuple[Any, ...]]" = {}
 _SEEN = 1024
 
 
 def _layout(word: int, ndim: int, shape_at: int, strides_at: int) -> "tuple[Any, ...]":
-    """Shape, strides in bytes, element type, and first and last byte. Raises: ExchangeError for what no array has."""
+    """Shape, strides in bytes, element type, first byte, and how many. Raises: ExchangeError for what no array has."""
     if not 0 <= ndim <= _DIMENSIONS:
         raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
     if ndim and not shape_at:
@@ -176,12 +173,12 @@ def _layout(word: int, ndim: int, shape_at: int, strides_at: int) -> "tuple[Any,
     shape = read(MEMORY, shape_at)
     steps = read(MEMORY, strides_at) if strides_at else None
     try:
-        return (shape, *_layouts[word, shape, steps])
+        return _layouts[word, shape, steps]
     except KeyError:
         if len(_layouts) >= _SEEN:
             _layouts.clear()
         found = _layouts[word, shape, steps] = _measured(word, shape, steps)
-        return (shape, *found)
+        return found
 
 
 def _measured(word: int, shape: "tuple[int, ...]", steps: "tuple[int, ...] | None") -> "tuple[Any, ...]":
@@ -192,7 +189,8 @@ def _measured(word: int, shape: "tuple[int, ...]", steps: "tuple[int, ...] | Non
         strides = layout.strides_of(shape, kind.itemsize)
     else:
         strides = tuple([step * kind.itemsize for step in steps])
-    return strides, kind, *layout.span_of(shape, strides, kind.itemsize)
+    first, last = layout.span_of(shape, strides, kind.itemsize)
+    return shape, strides, kind, first, last - first
 
 
 def _no_form(capsule: "Any", name: "bytes | None") -> "Form":
@@ -201,8 +199,8 @@ def _no_form(capsule: "Any", name: "bytes | None") -> "Form":
     raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")
 
 
-def _other_version(version: int) -> errors.ExchangeError:
-    theirs, ours = (".".join(map(str, parts)) for parts in (struct.unpack("@II", struct.pack("@Q", version)), VERSION))
+def _other_version(address: int) -> errors.ExchangeError:
+    theirs, ours = (".".join(map(str, parts)) for parts in (struct.unpack_from("@II", MEMORY, address), VERSION))
     return errors.ExchangeError(f"the capsule is of DLPack {theirs}, and this nbxrt knows {ours}")
 
 

@@ -64,7 +64,7 @@ class Form:
 
 
 LEGACY = Form(b"dltensor", ("", "PP"), ("", "8xP"), 56)
-VERSIONED = Form(b"dltensor_versioned", ("IIPPQ", ""), ("Q8xPQ", ""), 16)
+VERSIONED = Form(b"dltensor_versioned", ("IIPPQ", ""), ("I12xPQ", ""), 16)
 FORMS = {b"dltensor": LEGACY, b"dltensor_versioned": VERSIONED}
 
 #: Structures that a consumer or a capsule holds, by address: block, form, and what keeps the memory.
@@ -204,8 +204,11 @@ def extents_type(count: int) -> "Any":
 
 
 def place_word(code: int, index: int) -> int:
-    """Device type and id as the one number that is read of a structure."""
-    word: int = _LONG.unpack(_PLACE.pack(code, index))[0]
+    """Device type and id as the one number that is read of a structure. Raises: ExchangeError."""
+    try:
+        word: int = _LONG.unpack(_PLACE.pack(code, index))[0]
+    except struct.error:
+        raise errors.ExchangeError(f"{code} and {index} are no device type and id of DLPack") from None
     return word
 
 
@@ -252,12 +255,12 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
 
 
 def pair(given: "Any", what: str) -> "tuple[int, int]":
-    """Two integers that a C structure has room for. Raises: ArgumentTypeError, ArgumentValueError."""
+    """Two integers. Raises: ArgumentTypeError."""
+    if given.__class__ is tuple and len(given) == 2 and given[0].__class__ is given[1].__class__ is int:
+        return given
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise wrong_type(what, "a pair of integers", given)
     first, second = (integer(what, "a pair of integers", each) for each in given)
-    if not all(-(1 << 31) <= each < 1 << 31 for each in (first, second)):
-        raise errors.ArgumentValueError(f"{what} takes a pair of small integers, not {given}", value=given)
     return first, second
 
 

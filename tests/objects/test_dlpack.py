@@ -141,7 +141,7 @@ class TestProtocols:
             with pytest.raises(nbxrt.ExchangeError, match=said):
                 nbxrt.from_dlpack(capsule)
 
-    @pytest.mark.parametrize("place", [None, 2, (2,), ("2", 0), (2.0, 0), (2, 2**40), (True, 0)])
+    @pytest.mark.parametrize("place", [None, 2, (2,), ("2", 0), (2.0, 0), (True, 0)])
     def test_a_place_that_is_none_is_refused(self, cuda: Simulation, place: Any) -> None:
         producer = New(nbxrt.empty(3))
         producer.__dlpack_device__ = lambda: place  # type: ignore[method-assign]
@@ -149,6 +149,10 @@ class TestProtocols:
         for take in (nbxrt.from_dlpack, nbxrt.asarray):
             with pytest.raises(nbxrt.ArgumentError, match="`__dlpack_device__` takes a pair"):
                 take(producer)
+
+    def test_a_place_with_large_numbers_is_refused(self, cuda: Simulation) -> None:
+        with pytest.raises(nbxrt.ExchangeError, match=f"2 and {2**40} are no device type and id of DLPack"):
+            nbxrt.from_dlpack(New(nbxrt.empty(3), (2, 2**40)))
 
     def test_what_a_producer_gives_must_be_a_capsule(self, cuda: Simulation) -> None:
         producer = New(nbxrt.empty(3))
