@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from nbxrt.cli.console import Writer
+from nbxrt.errors import NbxrtError
 
 
 @click.command("compile")
@@ -37,9 +38,12 @@ def command(
     from nbxrt.launch.ahead import compile as compiled
 
     writer = Writer(stderr=True)
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.FileError(str(output), error.strerror) from error
     with click.progressbar(targets, label="compiling", file=sys.stderr, item_show_func=str) as bar:
-        made = [(target, compiled(function, signature, target=target, **given)) for target in bar]
+        made = [(target, _compiled(compiled, function, signature, target, given)) for target in bar]
     for target, each in made:
         path = output / f"{each.name}.{target.replace(':', '-')}.kernel"
         try:
@@ -47,6 +51,16 @@ def command(
         except OSError as error:
             raise click.FileError(str(path), error.strerror) from error
         writer.line(f"wrote {path}: {len(each.binary)} bytes of code")
+
+
+def _compiled(compiled: Any, function: Any, signature: str, target: str, given: dict[str, Any]) -> Any:
+    """One kernel for one target. What Triton's compiler says of it is said without its own way there."""
+    try:
+        return compiled(function, signature, target=target, **given)
+    except (NbxrtError, click.ClickException):
+        raise
+    except Exception as error:
+        raise click.ClickException(f"Triton does not compile it for {target}: {error}") from error
 
 
 def _option(written: str) -> tuple[str, Any]:
@@ -72,14 +86,20 @@ def _kernel(written: str) -> Any:
 
 def _module(place: str) -> Any:
     try:
-        if place.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-            if spec is None or spec.loader is None:
-                raise click.UsageError(f"{place} is no Python file")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
-        sys.path.insert(0, "")
-        return importlib.import_module(place)
-    except (ImportError, OSError) as error:
-        raise click.UsageError(f"{place} cannot be imported: {error}") from error
+        return _of_file(place) if place.endswith(".py") else _of_path(place)
+    except Exception as error:
+        raise click.UsageError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _of_path(place: str) -> Any:
+    sys.path.insert(0, "")
+    return importlib.import_module(place)
+
+
+def _of_file(place: str) -> Any:
+    spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

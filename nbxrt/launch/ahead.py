@@ -42,7 +42,12 @@ def compile(  # noqa: A001  # the verb of this field, as Triton has it
         )
     kinds, constants = _taken_apart(kernel, signature)
     backend, device = _backend(target)
-    parsed = backend.parse_options(dict(options))
+    try:
+        parsed = backend.parse_options(dict(options))
+    except (AssertionError, ValueError, TypeError) as error:
+        raise errors.ArgumentValueError(
+            f"the compiler for `{device.backend}` refuses the options: {error}", value=options
+        ) from error
     unknown = [name for name in options if name not in parsed.__dict__]
     if unknown:
         close = errors.nearest(unknown[0], [*parsed.__dict__])
@@ -145,7 +150,15 @@ def _backend(target: "Any") -> "tuple[Any, Any]":
             hint="targets are written as `cuda:90` or `hip:gfx942`",
         )
     if warp is None:  # the compiler knows it by the architecture
-        usual = getattr(compilers[0](asked).parse_options({}), "warp_size", asked.warp_size)
+        try:
+            usual = getattr(compilers[0](asked).parse_options({}), "warp_size", asked.warp_size)
+        except (AssertionError, ValueError, TypeError, KeyError) as error:
+            raise errors.ArgumentValueError(
+                f"the compiler for `{name}` does not know the architecture `{arch}`: {error}",
+                hint="targets are written as `cuda:90` or `hip:gfx942`",
+                parameter="target",
+                value=target,
+            ) from error
         asked = GPUTarget(name, arch, usual)
     return compilers[0](asked), asked
 

@@ -230,3 +230,29 @@ def test_the_command_line_says_what_is_no_kernel(kernel, says, tmp_path):
 
     assert done.returncode == 2
     assert says in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("hip:gfxnope", "256", "out"), "the compiler for `hip` does not know the architecture `gfxnope`"),
+        (("cuda:90", "100", "out"), "Triton does not compile it for cuda:90: at "),
+        (("cuda:90", "256, 1", "out"), "has 5 parameters, and the signature 6"),
+        (("cuda:90", "256", "/sys/out"), "Could not open file '/sys/out'"),
+        (
+            ("cuda:90", "256", "out", "--num-warps", "3"),
+            "the compiler for `cuda` refuses the options: num_warps must be",
+        ),
+    ],
+)
+def test_the_command_line_tells_what_cannot_be_compiled_in_a_few_words(given, says, tmp_path):
+    target, block, output, *more = given
+    signature = f"*fp32, *fp32, *fp32, i32, {block}"
+    kernel = f"{Path(__file__).parent / 'kernels.py'}:add"
+    command = [sys.executable, "-m", "nbxrt", "compile", kernel, "--signature", signature, "--target", target, "-o"]
+
+    done = subprocess.run([*command, tmp_path / output, *more], capture_output=True, text=True, check=False)
+
+    assert done.returncode in (1, 2)
+    assert says in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
