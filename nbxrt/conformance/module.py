@@ -90,6 +90,16 @@ def a_kernel_adds_two_vectors(bench: Bench) -> None:
             vectors.look(f"{count} sums of {COUNT}", count)
 
 
+@check("module", LAUNCH)
+def a_grid_may_have_more_blocks_than_a_block_has_threads(bench: Bench) -> None:
+    """The extents of the grid are blocks, and those of a block threads: a block of that many threads is refused."""
+    vectors = Sum(bench)
+    block = (_image(bench).block, 1, 1)
+    bench.runtime.launch_kernel(vectors.kernel, (4 * COUNT, 1, 1), block, 0, 0, vectors.arguments())
+    bench.runtime.sync()
+    vectors.look("sums by more threads than there are elements")
+
+
 @check("module", (*LAUNCH, "memcpy_async"))
 def a_launch_is_ordered_on_its_stream(bench: Bench) -> None:
     """It runs after the copies before it and before the copy after it."""

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from copies import run
 
@@ -37,7 +38,8 @@ def shell(root: Path, tmp_path: Path) -> Path:
     programs = tmp_path / "programs"
     programs.mkdir()
     site = tmp_path / "site"
-    pip = f'"{sys.executable}" -m pip --quiet --disable-pip-version-check install --target "{site}"'
+    offline = "--no-deps --no-build-isolation"  # what it needs is here already
+    pip = f'"{sys.executable}" -m pip --quiet --disable-pip-version-check install {offline} --target "{site}"'
     for name, command in {
         "nbxrt": f'exec "{sys.executable}" -m nbxrt "$@"',
         "pip": f'shift; exec {pip} "$@"',
@@ -47,23 +49,41 @@ def shell(root: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.tier("all")
-def test_every_step_of_the_page_works_and_the_backend_is_there_in_the_end(root: Path, shell: Path) -> None:
-    commands = _commands((root / "docs" / "adding-a-vendor.md").read_text("utf-8"))
+def _typed(shell: Path, root: Path, commands: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """What a shell does with the commands in a folder; the first that fails ends it."""
     environ = {
         **os.environ,
         "PATH": f"{shell / 'programs'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(shell / "site"), str(root)]),
     }
-
     script = "set -e\n" + "\n".join(commands)
-    done = subprocess.run(["sh", "-c", script], cwd=shell, env=environ, capture_output=True, text=True, check=False)
+    return subprocess.run(["sh", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.tier("all")
+def test_every_step_of_the_page_works_and_the_backend_is_there_in_the_end(root: Path, shell: Path) -> None:
+    commands = _commands((root / "docs" / "adding-a-vendor.md").read_text("utf-8"))
+
+    done = _typed(shell, root, commands, shell)
 
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stdout + done.stderr
     assert len(commands) == 9
     assert " 0 wrong, 0 unverified" in done.stdout
     assert "skipped, 0 wrong" in done.stdout
     assert re.search(r"(?m)^acme +Acme accelerators: gpu on linux", done.stdout)
+
+
+@pytest.mark.tier("all")
+def test_the_continuous_integration_of_the_template_passes(root: Path, shell: Path) -> None:
+    template = shell / "nbxrt-backend-template"
+    workflow = yaml.safe_load((template / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    commands = [step["run"] for step in workflow["jobs"]["backend"]["steps"] if "run" in step]
+
+    done = _typed(shell, root, commands, template)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(commands) == 5
+    assert 'failures="0"' in (template / "conform.xml").read_text("utf-8")
 
 
 def test_the_file_of_the_template_has_no_fault(root: Path, tmp_path: Path) -> None:
