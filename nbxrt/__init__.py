@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from nbxrt import memory as memory
     from nbxrt.catalogue.model import Backend as Backend
     from nbxrt.describing import describe as describe
     from nbxrt.describing import validate as validate
@@ -163,6 +164,9 @@ __all__ = sorted(_HOME_OF)  # noqa: PLE0605  # a test pins it
 
 def __getattr__(name: str) -> "Any":
     home = _HOME_OF.get(name)
+    if name == "memory":
+        __import__("nbxrt.memory")
+        return globals()[name]
     if home is None:
         raise AttributeError(f"module 'nbxrt' has no attribute {name!r}")
     value = getattr(__import__(home, fromlist=[name]), name)

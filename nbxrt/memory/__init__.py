@@ -2,6 +2,9 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from nbxrt.memory import layers as layers
     from nbxrt.memory.allocator import DeviceAllocator
 
 
@@ -20,3 +23,10 @@ def account() -> "DeviceAllocator":
 
         runtime = gpu_runtime()
     return account_of(runtime)
+
+
+def __getattr__(name: str) -> "Any":
+    if name != "layers":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __import__("nbxrt.memory.layers")
+    return globals()[name]

@@ -44,6 +44,21 @@ def test_blocks_that_are_alive_at_the_end_change_nothing(
     assert run(LEFT_ALIVE + "    " + end, NBXRT_ALLOCATOR=policy) == (code, "")
 
 
+def test_memory_and_its_layers_are_there_after_the_import_of_nbxrt_alone(run: Callable[..., tuple[int, str]]) -> None:
+    program = """
+        import sys
+        import nbxrt
+
+        assert "nbxrt.memory" not in sys.modules
+        account = nbxrt.memory.account()
+        assert "nbxrt.memory.layers" not in sys.modules
+        account.add_layer(nbxrt.memory.layers.Statistics)
+        assert not hasattr(nbxrt.memory, "leyers")
+    """
+
+    assert run(program) == (0, "")
+
+
 def test_blocks_that_are_alive_at_an_error_add_nothing_to_what_is_said(run: Callable[..., tuple[int, str]]) -> None:
     code, said = run(LEFT_ALIVE + "    raise ValueError('mine')")
 
