@@ -62,6 +62,8 @@ class Books(RuleBasedStateMachine):
             self.streams[device].append(self.runtime.stream_create())
         self.held: list[tuple[int, int, int]] = []
         self.pinned: list[tuple[int, int]] = []
+        self.captured = 0
+        self.is_faulty = False
 
     def tolerated(self) -> Any:
         return contextlib.suppress(nbxrt.DeviceError, nbxrt.LimitError)
@@ -111,6 +113,25 @@ class Books(RuleBasedStateMachine):
         with self.tolerated():
             self.account.free_host(self.pinned.pop(index % len(self.pinned))[0])
 
+    @precondition(lambda self: not self.captured)
+    @rule(device=st.integers(0, 1), mode=st.sampled_from(["global", "thread_local", "relaxed"]))
+    def begin_capture(self, device: int, mode: str) -> None:
+        self.runtime.set_device(device)
+        self.captured = self.streams[device][1]
+        self.runtime.stream_begin_capture(self.captured, mode)
+        self.runtime.set_device(0)
+
+    @precondition(lambda self: self.captured)
+    @rule()
+    def end_capture(self) -> None:
+        self.simulation.mend()
+        stream, self.captured = self.captured, 0
+        try:
+            self.runtime.graph_destroy(self.runtime.stream_end_capture(stream))
+        except nbxrt.DeviceError:  # the graph is spoilt only where the vendor's library failed
+            assert self.is_faulty
+        self.is_faulty = False
+
     @rule(
         operation=st.sampled_from(OPERATIONS),
         nth=st.integers(1, 3),
@@ -119,6 +140,7 @@ class Books(RuleBasedStateMachine):
     def fault(self, operation: str, nth: int, kind: str) -> None:
         self.simulation.mend()
         self.simulation.fail(operation, nth, kind)
+        self.is_faulty = True
 
     @rule()
     def mend(self) -> None:
@@ -159,6 +181,8 @@ class Books(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "account"):
             return
+        if self.captured:
+            self.end_capture()
         self.simulation.mend()
         for ptr, _nbytes, _device in self.held:
             self.account.free(ptr)
