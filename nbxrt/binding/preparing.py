@@ -36,7 +36,8 @@ def preparing_function(
         return None
     function, symbol = binder.typed(library, operation, symbols, restype, source.types, keep_gil=False)
     fail = binder.failures.failing(library, operation, symbol)
-    source.globals["_again"] = _again(function, source.types, library.success, fail)
+    entering = library.codes("invalid_context") if library.can_enter else ()
+    source.globals["_again"] = _again(function, source.types, library.success, fail, entering, library.enter)
     given = ", ".join(f"{name!r}: {name}" for name, _kind, _zero, _default in source.entry["takes"])
     body = [*prologue(source), f"return _again(({', '.join(source.call)},), {{{given}}})"]
     source.operation = f"prepare_{operation}"
@@ -48,21 +49,25 @@ def _is_plain(source: Source, library: "Library", returns: str) -> bool:
     entry = source.entry
     more = source.cells or source.before or source.rows or source.status
     other = entry["done"] or entry["zero_on"] or entry["tolerates"] or entry["gives"]
-    if more or other or returns != "status" or library.needs_start or library.can_enter:
+    if more or other or returns != "status" or library.needs_start:
         return False
     return all(issubclass(kind, ctypes._SimpleCData) for kind in source.types)  # noqa: SLF001
 
 
 def _again(
-    function: "Any", types: "Sequence[Any]", success: int, fail: "Callable[..., Exception]"
-) -> "Callable[..., Callable[[], None]]":
+    function: "Any", types: "Sequence[Any]", success: int, fail: "Callable[..., Exception]",
+    entering: "Sequence[int]", enter: "Callable[[], bool]",
+) -> "Callable[..., Callable[[], None]]":  # fmt: skip
     def again(values: "tuple[Any, ...]", given: "Mapping[str, Any]") -> "Callable[[], None]":
         converted = tuple([kind(value) for kind, value in zip(types, values, strict=True)])
 
         def call() -> None:
             code = function(*converted)
             if code != success:
-                raise fail(code, given)
+                if code in entering and enter():
+                    code = function(*converted)
+                if code != success:
+                    raise fail(code, given)
 
         return call
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from nbxrt import errors, locks
 from nbxrt.distributed import agreement, watch
@@ -13,6 +14,7 @@ from nbxrt.distributed.datatypes import datatype_of
 from nbxrt.distributed.groups import Group
 from nbxrt.distributed.links import Link, Lost, Stuck, marks_of
 from nbxrt.distributed.spans import Spans
+from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.device import as_device
 from nbxrt.objects.state import refuse_copying
 
@@ -32,6 +34,9 @@ FAILURES = (Stuck, Lost, errors.DeviceError)
 Work = tuple[str, Arguments, int, "Callable[[], object] | None"]
 #: Works that a communicator keeps: of a program that calls with the same arrays again and again.
 MOST_KNOWN = 1024
+_NO_WORK: tuple[Any, Any] = (None, None)
+#: What a failed call says of its arguments alone; after any other failure the library's communicator is of no use.
+_OF_THE_CALL = ("invalid_value", "not_supported", "out_of_memory", "invalid_handle", "capture_unsupported")
 #: Operations between two ranks, and where their arguments have the count; those of all operations are in one order.
 MESSAGES = {"send": 1, "receive": 1}
 
@@ -72,6 +77,7 @@ class Communicator:
         self._compares = agreement.is_asked_for()
         self._checks = Checks(link, rank, size, asks=self._compares)
         self._known: dict[Any, Work] = {}
+        self._of_arrays: dict[Any, tuple[Any, Work]] = {}
         self._broken: errors.CommunicatorError | None = None
         self._breaking = locks.RLock()  # held while it is broken: the caller's thread and the watch may both find out
         self._closed = False
@@ -137,7 +143,7 @@ class Communicator:
     def barrier(self) -> None:
         """Return when all ranks have called it. Work on streams is not waited for."""
         self._refuse_if_over()
-        self.gather(b"")
+        self.gather(b"", "barrier")
 
     # together, and apart
 
@@ -154,11 +160,13 @@ class Communicator:
             if value.__class__ is not int:
                 raise errors.ArgumentTypeError(f"`split`: `{name}` is an integer, not {value!r}", parameter=name)
         self._refuse_if_over()
-        said = [answer.split(b" ") for answer in self.gather(f"{'-' if color is None else color} {key}".encode())]
+        said = [
+            answer.split(b" ") for answer in self.gather(f"{'-' if color is None else color} {key}".encode(), "split")
+        ]
         places = [(int(one_key), rank) for rank, (one, one_key) in enumerate(said) if one == str(color).encode()]
         members = [rank for _key, rank in sorted(places)]
         try:
-            link, identity = self.link.split(members, self.rank, self.gather)
+            link, identity = self.link.split(members, self.rank, lambda said: self.gather(said, "split"))
         except FAILURES as failure:
             raise self.meaning("split", failure) from failure.__cause__
         if not members:
@@ -207,6 +215,8 @@ class Communicator:
         """Leave the communicator at once. What is under way on streams ends, and its results are not to be used."""
         if not self._closed and self._broken is None:
             self._closed = True
+            if self._progress is not None:
+                self._progress.break_off()
             self.link.abort()
             self._end()
         self._closed = True
@@ -222,16 +232,12 @@ class Communicator:
     # giving work; a group does the same for several communicators at once
 
     def _give(self, name: str, x: Any, out: Any, stream: Any, dtype: Any, op: str = "", peer: int = 0) -> None:
-        datatype = None if dtype is None else datatype_of(dtype)
-        span = self._spans.read(x, datatype)
-        target = None if out is None else self._spans.read(out, datatype)
         handle = stream if stream.__class__ is int else self._spans.stream(stream)
         if self._broken is not None or self._closed:
             self._refuse_if_over()
-        key = (name, span, target, op, peer, handle, self.runtime.revision)
-        work = self._known.get(key)
-        if work is None:
-            work = self._work(name, self._checks.arguments(name, x, span, out, target, op, peer), handle, key)
+        array, work = self._of_arrays.get((name, id(x), id(out), handle, op, peer, self.runtime.revision), _NO_WORK)
+        if work is None or array() is not x or dtype is not None or not x.memory.is_open:
+            work = self._work(name, x, out, handle, dtype, op, peer)
         self._spans.use(x, handle)
         if out is not None:
             self._spans.use(out, handle)
@@ -247,18 +253,28 @@ class Communicator:
         if self._marks is not None:
             self._marks.put(name, handle)
 
-    def _work(self, name: str, arguments: Arguments, stream: int, key: Any) -> Work:
-        """What is to be done for arguments, also the next time that they are the same."""
+    def _work(self, name: str, x: Any, out: Any, stream: int, dtype: Any, op: str, peer: int) -> Work:
+        """What is to be done for arrays: looked up by what they tell of themselves, else after they were checked."""
+        datatype = None if dtype is None else datatype_of(dtype)
+        span = self._spans.read(x, datatype)
+        target = None if out is None else self._spans.read(out, datatype)
+        revision = self.runtime.revision
+        key = (name, span, target, op, peer, stream, revision)
+        work = self._known.get(key)
+        if work is None:
+            work = self._prepared(name, self._checks.arguments(name, x, span, out, target, op, peer), stream)
+            if not self._compares:  # what arrays do not tell is asked for each time
+                _keep(self._known, key, work)
+        if x.__class__ is DeviceArray and out is None and dtype is None and not self._compares:
+            _keep(self._of_arrays, (name, id(x), id(out), stream, op, peer, revision), (ref(x), work))
+        return work
+
+    def _prepared(self, name: str, arguments: Arguments, stream: int) -> Work:
         count = arguments[MESSAGES.get(name, 2)]
         try:
-            work = name, arguments, stream, self.link.prepared(name, arguments, stream) if count else None
+            return name, arguments, stream, self.link.prepared(name, arguments, stream) if count else None
         except Lost as failure:
             raise self.meaning(name, failure) from None
-        if not self._compares:  # what arrays do not tell is asked for each time
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = work
-        return work
 
     def agree(self, work: Work) -> None:
         """Where the check is asked for, see that all ranks call the same. Messages are between two, and not seen here.
@@ -267,7 +283,9 @@ class Communicator:
         """
         name, arguments, *_rest = work
         if self._compares and name not in MESSAGES:
-            agreement.demand([answer.decode() for answer in self.gather(agreement.said(name, arguments).encode())])
+            agreement.demand(
+                [answer.decode() for answer in self.gather(agreement.said(name, arguments).encode(), name)]
+            )
 
     def send_off(self, work: Work) -> None:
         """Give an operation to the library; none for no elements. Raises: one of FAILURES."""
@@ -283,11 +301,12 @@ class Communicator:
         if self._marks is not None:
             self._marks.put(work[0], work[2])
 
-    def gather(self, said: bytes) -> list[bytes]:
+    def gather(self, said: bytes, operation: str) -> list[bytes]:
         """What every rank says, in order of rank: two small collectives of the communicator's own.
 
-        Raises: CommunicatorError; DeviceError.
+        Raises: CommunicatorError, which names the operation that needs it; DeviceError.
         """
+        self._last = operation
         lengths = self._gathered(len(said).to_bytes(8, "little"))
         longest = max(int.from_bytes(length, "little") for length in lengths)
         answers = self._gathered(said.ljust(longest, b"\0")) if longest else [b""] * self.size
@@ -295,6 +314,8 @@ class Communicator:
 
     def _gathered(self, part: bytes) -> list[bytes]:
         nbytes = len(part)
+        if self._progress is not None:
+            self._progress.advance()
         try:
             with self.link.on_device():
                 whole = self.link.gather(part, self.size, self._wait_for_own)
@@ -340,7 +361,10 @@ class Communicator:
         """What a failed call means: a broken communicator, or an error of the call alone."""
         if isinstance(failure, Stuck):
             return self._fail(operation, self.timeout, failure.missing)
-        said = str(failure) if isinstance(failure, Lost) else self.link.error()
+        if isinstance(failure, errors.DeviceError):
+            said = self.link.error() or ("" if failure.kind in _OF_THE_CALL else failure.summary)
+        else:
+            said = str(failure)
         return self._fail(operation, said=said) if said else failure
 
     def _outstanding(self) -> str:
@@ -361,6 +385,8 @@ class Communicator:
                 return errors.again(self._broken)  # type: ignore[return-value]
             watch.note_failure()
             self._broken = error = self._error(operation, seconds, missing, said)
+            if self._progress is not None:
+                self._progress.break_off()
             with contextlib.suppress(errors.NbxrtError), self.link.on_device():
                 self.link.abort()
             self._end()
@@ -394,14 +420,34 @@ class Communicator:
             if self._broken is not None:
                 raise self._told()
             time.sleep(2e-4)
+        if not self._leaves_with_others(end):
+            self.link.abort()
+            return
         try:
-            self.link.close(seconds)
+            self.link.close(max(end - time.monotonic(), 0.1))
         except Stuck:
             raise self._fail("close", seconds) from None
+
+    def _leaves_with_others(self, end: float) -> bool:
+        """Wait for the ranks of this host to leave, too, as the library would, which cannot be told to stop waiting.
+
+        False where one has left without this one or ended. Raises: CommunicatorTimeoutError.
+        """
+        if self._progress is None or not self.link.asynchronous:
+            return True
+        self._progress.leave()
+        while not self._progress.all_leave():
+            if self._progress.is_broken_off():
+                return False
+            if time.monotonic() > end:
+                raise self._fail("close", self.timeout)
+            time.sleep(1e-3)
+        return True
 
     def _end(self) -> None:
         watch.forget(self)
         self._known.clear()
+        self._of_arrays.clear()
         if self._marks is not None:
             self._marks.close()
 
@@ -412,6 +458,12 @@ class Communicator:
                 self.timeout = min(self.timeout, watch.GRACE)
                 self._finish(self.timeout)
             self._closed = True
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(kept) >= MOST_KNOWN:
+        kept.clear()
+    kept[key] = value
 
 
 def _there(operation: str, out: Any) -> Any:
@@ -431,6 +483,7 @@ def start(link: Link, identity: bytes, rank: int, size: int, *, timeout: float) 
     communicator.barrier()
     if progress is not None:
         progress.all_are_here()
+        progress.begin()
     return communicator
 
 

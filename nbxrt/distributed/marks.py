@@ -15,7 +15,14 @@ from nbxrt import errors
 from nbxrt.objects.keeping import plain_event
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nbxrt.runtime import Runtime
+
+#: Records that are kept, of a program with a few streams.
+_MOST = 64
+#: No stream.
+_NONE = -1
 
 
 class Marks:
@@ -23,13 +30,19 @@ class Marks:
 
     def __init__(self, runtime: Runtime, seconds: float) -> None:
         self._runtime = runtime
-        self._record = runtime.event_record
         self._query = runtime.event_query
         self._seconds = seconds
         self._lock = threading.Lock()
         self._free = [plain_event(runtime) for _each in range(2)]
-        #: (event, what was called, when), the older one first.
-        self._outstanding: list[tuple[int, str, float]] = []
+        #: Event, what was called, when.
+        self._older: tuple[int, str, float] | None = None
+        #: The same of the younger one, whose event is 0 until it has one; what records it, in which stream.
+        self._event, self._said, self._when = 0, "", 0.0
+        self._record: Callable[[], object] = _nothing
+        self._stream = _NONE
+        #: What records an event in a stream, made once for both, until the runtime makes its functions anew.
+        self._records: dict[tuple[int, int], Callable[[], object]] = {}
+        self._revision = runtime.revision
 
     def put(self, said: str, stream: int) -> None:
         """Mark the operation that was just given to a stream.
@@ -37,41 +50,69 @@ class Marks:
         In a stream that is being captured the mark means nothing, and counts as passed when it is asked for.
         """
         with self._lock:
-            event = self._free.pop() if self._free else self._outstanding.pop()[0]
-            self._record(event, stream)
-            self._outstanding.append((event, said, time.monotonic()))
+            if stream != self._stream or self._revision != self._runtime.revision:
+                self._prepare(stream)
+            self._record()
+            self._said, self._when = said, time.monotonic()
+            if self._older is None:
+                self._grow_old()
+
+    def _prepare(self, stream: int) -> None:
+        if self._revision != self._runtime.revision or len(self._records) >= _MOST:
+            self._records.clear()
+            self._revision = self._runtime.revision
+        if not self._event:
+            self._event = self._free.pop()
+        key = self._event, stream
+        if key not in self._records:
+            self._records[key] = self._runtime.prepared("event_record", *key)
+        self._record, self._stream = self._records[key], stream
+
+    def _grow_old(self) -> None:
+        """The younger mark is the older one now, if there is one."""
+        self._older = (self._event, self._said, self._when) if self._said else None
+        if self._older is not None:
+            self._event, self._said, self._stream = 0, "", _NONE
 
     def overdue(self, now: float) -> str:
         """What has been outstanding for too long, or nothing. The runtime is asked only about a mark of that age."""
         with self._lock:
-            while self._outstanding and now - self._outstanding[0][2] >= self._seconds:
+            while self._older is not None and now - self._older[2] >= self._seconds:
                 if not self._retire():
-                    return self._outstanding[0][1]
+                    return self._older[1]
         return ""
 
     def oldest(self) -> str:
         """What was called first of what is outstanding, as far as it is known."""
         with self._lock:
-            while self._outstanding and self._retire():
+            while self._older is not None and self._retire():
                 pass
-            return self._outstanding[0][1] if self._outstanding else ""
+            return self._older[1] if self._older is not None else ""
 
     def _retire(self) -> bool:
         """Take back the older event if it has passed, or cannot be asked for: captured, or of a device that is lost."""
+        if self._older is None:
+            return False
         try:
-            if not self._query(self._outstanding[0][0]):
+            if not self._query(self._older[0]):
                 return False
         except errors.DeviceError:
             pass
-        self._free.append(self._outstanding.pop(0)[0])
+        self._free.append(self._older[0])
+        self._grow_old()
         return True
 
     def close(self) -> None:
         """Release the events."""
         with self._lock:
-            for event in [*self._free, *(entry[0] for entry in self._outstanding)]:
+            events = {*self._free, self._event, self._older[0] if self._older is not None else 0} - {0}
+            for event in events:
                 try:
                     self._runtime.event_destroy(event)
                 except errors.DeviceError:
                     break
-            self._free, self._outstanding = [], []
+            self._free, self._older, self._event, self._said, self._stream = [], None, 0, "", _NONE
+
+
+def _nothing() -> None:
+    pass

@@ -15,8 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: Eight bytes each: the process, and the number of calls it has made.
-_SLOT = 16
+#: Eight bytes each: the process, the number of calls it has made, and how it stands to the communicator.
+_SLOT = 24
+#: A rank takes part, waits for the others to leave with it, or has left without them.
+_HERE, _LEAVING, _GONE = range(3)
 
 
 class Progress:
@@ -35,13 +37,17 @@ class Progress:
         finally:
             os.close(file)
         self._slots = memoryview(self._map).cast("q")
-        self._slots[2 * rank] = os.getpid()
-        self._own = 2 * rank + 1
+        self._slots[3 * rank] = os.getpid()
+        self._own = 3 * rank + 1
 
     def all_are_here(self) -> None:
         """Take the file off the file system: every rank of this host has it mapped."""
         with contextlib.suppress(OSError):
             self._path.unlink()
+
+    def begin(self) -> None:
+        """Count from here on: what a rank has called to join is nobody's concern."""
+        self._slots[self._own] = 0
 
     def advance(self) -> None:
         """Count a call of this rank."""
@@ -51,7 +57,7 @@ class Progress:
         """The ranks of this host that have ended or made fewer calls than this one, and what is known of each."""
         own, found = self._slots[self._own], []
         for rank in range(self.size):
-            process, calls = self._slots[2 * rank], self._slots[2 * rank + 1]
+            process, calls, _standing = self._slots[3 * rank : 3 * rank + 3]
             if rank == self.rank or not process:
                 continue
             if not _lives(process):
@@ -64,10 +70,33 @@ class Progress:
         """The first rank that has ended before it came as far as this one; empty when there is none."""
         own = self._slots[self._own]
         for rank in range(self.size):
-            process = self._slots[2 * rank]
-            if process and self._slots[2 * rank + 1] < own and rank != self.rank and not _lives(process):
+            process, calls, _standing = self._slots[3 * rank : 3 * rank + 3]
+            if process and calls < own and rank != self.rank and not _lives(process):
                 return f"rank {rank} (process {process}) has ended"
         return ""
+
+    # leaving
+
+    def leave(self) -> None:
+        """Say that this rank waits for the others to leave with it."""
+        self._slots[self._own + 1] = _LEAVING
+
+    def break_off(self) -> None:
+        """Say that this rank has left without the others."""
+        self._slots[self._own + 1] = _GONE
+
+    def is_broken_off(self) -> bool:
+        """Whether another rank of this host has left without this one, or has ended before it left."""
+        return any(standing == _GONE or (standing == _HERE and not _lives(pid)) for pid, standing in self._others())
+
+    def all_leave(self) -> bool:
+        """Whether the other ranks of this host leave, too."""
+        return all(standing == _LEAVING for _process, standing in self._others())
+
+    def _others(self) -> list[tuple[int, int]]:
+        """Process and standing of the other ranks of this host."""
+        slots = [self._slots[3 * rank : 3 * rank + 3] for rank in range(self.size) if rank != self.rank]
+        return [(process, standing) for process, _calls, standing in slots if process]
 
 
 def _lives(process: int) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def share(comm: Communicator, buffer: Buffer) -> list[Buffer | None]:
     """Every rank's buffer, as `Communicator.share` gives them."""
     own, failure = _said(buffer)
-    everybody = [pickle.loads(said) for said in comm.gather(pickle.dumps(own))]  # noqa: S301  # ranks of one program
+    everybody = [pickle.loads(said) for said in comm.gather(pickle.dumps(own), "share")]  # noqa: S301  # ranks of one program
     if failure is not None:
         raise failure
     for rank, said in enumerate(everybody):
