@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -15,6 +16,7 @@ from nbxrt.distributed.groups import Group
 from nbxrt.distributed.links import Link, Lost, Stuck, marks_of
 from nbxrt.distributed.spans import Spans
 from nbxrt.objects.array import DeviceArray
+from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
 from nbxrt.objects.state import refuse_copying
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nbxrt.distributed.progress import Progress
-    from nbxrt.objects.buffer import Buffer
     from nbxrt.runtime import Runtime
 
 #: Seconds that an operation has, unless a communicator says otherwise.
@@ -81,6 +82,7 @@ class Communicator:
         self._broken: errors.CommunicatorError | None = None
         self._breaking = locks.RLock()  # held while it is broken: the caller's thread and the watch may both find out
         self._closed = False
+        self._process = os.getpid()
         self._last = "barrier"
         watch.watch(self)
 
@@ -178,11 +180,13 @@ class Communicator:
 
         All ranks call it, with a Buffer that is `shareable`. A rank keeps its own until the others have closed theirs;
         nothing orders what they do with it but barriers and streams. No rank gets a context on another's device.
-        Raises: CapabilityError where the backend cannot share memory; ArgumentValueError; CommunicatorError, on every
-        rank; DeviceError.
+        Raises: CapabilityError where the backend cannot share memory; ArgumentTypeError, ArgumentValueError;
+        CommunicatorError, on every rank; DeviceError.
         """
         from nbxrt.distributed.sharing import share
 
+        if buffer.__class__ is not Buffer:
+            raise errors.ArgumentTypeError(f"`share` takes a Buffer, not {buffer!r}", parameter="buffer", value=buffer)
         self._refuse_if_over()
         return share(self, buffer)
 
@@ -331,6 +335,11 @@ class Communicator:
     def _refuse_if_over(self) -> None:
         if self._broken is not None:
             raise self._told()
+        if self._closed and self._process != os.getpid():
+            raise errors.ArgumentValueError(
+                f"the communicator is of process {self._process}, and this is a fork of it",
+                hint="libraries of collectives do not survive a fork: start processes afresh, each with its own",
+            )
         if self._closed:
             raise errors.ArgumentValueError("the communicator is closed", hint="make a new one with `split` or `init`")
 
@@ -443,6 +452,11 @@ class Communicator:
                 raise self._fail("close", self.timeout)
             time.sleep(1e-3)
         return True
+
+    def disown(self) -> None:
+        """In a forked child: the communicator is the parent's, and every use here is refused."""
+        self._breaking = locks.RLock()
+        self._closed = True
 
     def _end(self) -> None:
         watch.forget(self)

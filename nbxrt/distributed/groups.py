@@ -22,6 +22,9 @@ class Group:
     def __init__(self, communicators: tuple[Communicator, ...]) -> None:
         if not communicators:
             raise errors.ArgumentValueError("a group is of one communicator at least")
+        for each in communicators:
+            if not hasattr(each, "collecting"):
+                raise errors.ArgumentTypeError(f"a group is of communicators, not of {each!r}", value=each)
         self._communicators = communicators
         self._operations: list[tuple[Communicator, Work]] = []
 

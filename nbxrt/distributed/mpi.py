@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import faulthandler
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 _PAUSE = 1e-4
+#: The process that MPI is of.
+_PROCESS = os.getpid()
 
 
 class MpiWorld:
@@ -29,6 +32,7 @@ class MpiWorld:
     device: int | None = None
 
     def __init__(self, seconds: float) -> None:
+        _refuse_a_fork()
         world = MPI.COMM_WORLD
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self._seconds = seconds
@@ -74,6 +78,14 @@ class MpiWorld:
             time.sleep(_PAUSE)
 
 
+def _refuse_a_fork() -> None:
+    if os.getpid() != _PROCESS:
+        raise errors.ArgumentValueError(
+            f"MPI is of process {_PROCESS}, and this is a fork of it, which MPI does not survive",
+            hint="let the launcher start every process that takes part",
+        )
+
+
 _prepared = False
 
 
@@ -86,20 +98,16 @@ def _leave_in_time() -> None:
 
 
 def _finalize() -> None:
+    """Let MPI end after a communicator broke, and the process, with status 1, when it does not in a few seconds.
+
+    MPI waits inside the interpreter's lock, so that no thread of Python could end the process.
+    """
     if not watch.has_failed() or MPI.Is_finalized():
         return
-    timer = threading.Timer(watch.GRACE, _give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        MPI.Finalize()
-    except MPI.Exception:
-        return
-    timer.cancel()
-
-
-def _give_up() -> None:
-    sys.stderr.write(f"nbxrt: MPI did not end within {watch.GRACE:g} s after a communicator had broken\n")
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1)
+    with open(os.devnull, "w", encoding="ascii") as nowhere:
+        faulthandler.dump_traceback_later(watch.GRACE, exit=True, file=nowhere)
+        with contextlib.suppress(MPI.Exception):
+            MPI.Finalize()
+        faulthandler.cancel_dump_traceback_later()

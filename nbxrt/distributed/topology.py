@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 #: Bytes of a measured copy at the most, the part of the free memory that it takes at the most, and how many are timed.
-_NBYTES, _PART, _TIMES = 1 << 28, 8, 5
+_NBYTES, _PART, _TIMES = 1 << 28, 8, 20
 
 
 def topology(runtime: Runtime, *, measure: bool = False) -> dict[str, Any]:
@@ -126,15 +126,3 @@ def measured(source: Device, target: Device) -> float | None:
             return _TIMES * nbytes / (time.perf_counter() - start) / 1e9
     except errors.OutOfMemoryError:
         return None
-
-
-def _timed(one: Buffer, other: Buffer, stream: Stream) -> float:
-    """Seconds of a copy, the mean of several after one that makes everything ready."""
-    other.copy_from(one, stream=stream)
-    stream.sync()
-    start = time.perf_counter()
-    for _turn in range(_TIMES):
-        other.copy_from(one, stream=stream)
-    stream.sync()
-    stream.close()
-    return (time.perf_counter() - start) / _TIMES

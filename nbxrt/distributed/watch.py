@@ -8,6 +8,7 @@ while all is well: questions from another thread can spoil a capture.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -35,10 +36,32 @@ def watch(communicator: Communicator) -> None:
         _watched.add(communicator)
         if _thread is None or not _thread.is_alive():
             if _thread is None:
-                atexit.register(close_all)
+                _prepare()
             _thread = threading.Thread(target=_look_again_and_again, name="nbxrt watch", daemon=True)
             _thread.start()
     _wake.set()
+
+
+_prepared = False
+
+
+def _prepare() -> None:
+    """Once a process: what becomes of communicators at its end, and in its forked children."""
+    global _prepared  # noqa: PLW0603
+    if not _prepared:
+        atexit.register(close_all)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_leave_them_to_the_parent)
+    _prepared = True
+
+
+def _leave_them_to_the_parent() -> None:
+    """In a forked child: libraries of collectives do not survive a fork, and their threads are the parent's."""
+    global _lock, _thread, _wake, _has_failed
+    _lock, _thread, _wake, _has_failed = threading.Lock(), None, threading.Event(), False
+    for communicator in list(_watched):
+        communicator.disown()
+    _watched.clear()
 
 
 def forget(communicator: Communicator) -> None:

@@ -97,17 +97,21 @@ class Array(Part):
         self.runtime.free(self.address)
 
 
-def meet(name: str, rank: int, say: bytes, ranks: list[int], seconds: float = 30) -> list[bytes]:
+def meet(name: str, rank: int, say: bytes, ranks: list[int], seconds: float = 60) -> list[bytes]:
     """What each of the ranks says in a folder, for programs that no engine has started."""
     folder = Path(os.environ["MEET"])
     (folder / f".{name}-{rank}").write_bytes(say)
     (folder / f".{name}-{rank}").rename(folder / f"{name}-{rank}")
+    names = [f"{name}-{other}" for other in ranks]
+    wait_for_files(folder, names, seconds)
+    return [(folder / each).read_bytes() for each in names]
+
+
+def wait_for_files(folder: Path, names: list[str], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
-    files = [folder / f"{name}-{other}" for other in ranks]
-    while not all(file.exists() for file in files):
-        assert time.monotonic() < end, f"{name}: nobody but {[file.name for file in files if file.exists()]} came"
+    while missing := [name for name in names if not (folder / name).exists()]:
+        assert time.monotonic() < end, f"{missing} did not come"
         time.sleep(0.002)
-    return [file.read_bytes() for file in files]
 
 
 def join(name: str = "first", timeout: float = 20, ranks: list[int] | None = None) -> Any:

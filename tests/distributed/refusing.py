@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from ranks import Array, refused
 
+import nbxrt.distributed as dist
+
 
 def refusals(comm: Any) -> None:
     """What is wrong is refused before anything is sent: the communicator is as good as before."""
     x, short = Array(comm.runtime, np.zeros(8, np.float32)), Array(comm.runtime, np.zeros(3, np.float32))
     whole = Array(comm.runtime, np.zeros(8 * comm.size, np.int32))
+    other = (comm.rank + 1) % comm.size
     wrong = [
         (lambda: comm.all_reduce(3.5), TypeError, "takes an array, not float"),
         (lambda: comm.all_reduce(x, "add"), ValueError, "`op` is one of avg, max, min, prod, sum, not 'add'"),
@@ -20,6 +23,14 @@ def refusals(comm: Any) -> None:
         (lambda: comm.all_gather(x, whole), ValueError, "`out` holds"),
         (lambda: comm.all_to_all(short, Array(comm.runtime, np.zeros(3, np.float32))), ValueError, "cannot be divided"),
         (lambda: comm.all_to_all(x, x), ValueError, "`x` and `out` overlap"),
+        (lambda: comm.all_reduce(x.part(0, 6), out=x.part(2, 6)), ValueError, "`x` and `out` overlap"),
+        (lambda: comm.broadcast(x.part(2, 6), out=x.part(0, 6)), ValueError, "`x` and `out` overlap"),
+        (lambda: comm.all_gather(x.part(other, 1), x.part(0, comm.size)), ValueError, "`x` and `out` overlap"),
+        (lambda: comm.reduce_scatter(x, x.part(3, 8 // comm.size)), ValueError, "`x` and `out` overlap"),
+        (lambda: comm.all_gather(x, None), TypeError, "`out` is an array, not None"),
+        (lambda: comm.all_reduce(x, ["sum"]), ValueError, "`op` is one of avg, max, min, prod, sum, not ['sum']"),
+        (lambda: comm.share(None), TypeError, "`share` takes a Buffer, not None"),
+        (lambda: dist.group(5), TypeError, "a group is of communicators, not of 5"),
         (lambda: comm.broadcast(x, comm.size), ValueError, f"`root` is a rank below {comm.size}"),
         (lambda: comm.send(x, "next"), TypeError, "`peer` is a rank, not 'next'"),
         (lambda: comm.all_reduce(x, dtype="complex64"), TypeError, "`complex64` is no element type"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,18 @@ def test_a_rank_may_end_in_the_middle_of_each_operation(ranks: Callable[..., lis
     assert ranks("a_rank_that_ends_in_the_middle", 2, OPERATION=operation) == [0, -signal.SIGKILL]
 
 
+@pytest.mark.tier("all")
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python itself warns of a fork beside threads")
+def test_a_forked_child_refuses_its_parents_communicator(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_fork", 2) == [0, 0]
+
+
+@pytest.mark.tier("all")
+def test_a_rank_may_exit_in_the_middle(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("an_exit_in_the_middle", 2) == [3, 4]
+
+
+@pytest.mark.tier("all")
 def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list[int]]) -> None:
     start = time.monotonic()
 
