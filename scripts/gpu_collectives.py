@@ -42,6 +42,8 @@ PROGRAMS: tuple[tuple[str, dict[str, str], int], ...] = (
     ("a_rank_is_late", {"TIMEOUT": "2"}, 0),
     ("a_rank_is_killed", {}, -9),
     ("a_rank_that_ends", {}, -9),
+    ("an_exit_in_the_middle", {}, 4),
+    ("a_fork", {}, 0),
     *(("a_rank_that_ends_in_the_middle", {"OPERATION": operation}, -9) for operation in CALLS),
     ("an_end_that_leaves_work_behind", {}, 0),
 )
