@@ -786,3 +786,47 @@ class TestRuntime:
         )
 
         assert (done.returncode, done.stderr) == (3, "")
+
+
+class TestPrepared:
+    """Calls whose arguments are checked and converted once."""
+
+    C = """
+        static size_t seen; static int times;
+        int keptFree(void *p) { seen = (size_t)p; return ++times == 3 ? 1 : 0; }
+        size_t keptAddress(void) { return seen; } int keptTimes(void) { return times; }
+    """
+
+    def test_each_call_is_the_vendors_with_what_was_given(self, toy: Any) -> None:
+        rt = toy(self.C, operations={"free": "keptFree"})
+        library = ctypes.CDLL(rt.library().path)
+        library.keptAddress.restype = ctypes.c_size_t
+        free = rt.prepared("free", 0x7F1234567000)
+
+        free()
+        free()
+
+        assert (library.keptAddress(), library.keptTimes()) == (0x7F1234567000, 2)
+        with pytest.raises(nbxrt.DeviceError, match=f"(?s)`free` failed.*address={0x7F1234567000}"):
+            free()
+
+    def test_arguments_are_refused_when_it_is_made(self, toy: Any) -> None:
+        rt = toy(self.C, operations={"free": "keptFree"})
+
+        with pytest.raises(nbxrt.errors.ArgumentTypeError, match="`free`: `address` must be an integer"):
+            rt.prepared("free", "there")
+
+    def test_an_operation_with_a_result_gives_it(self, toy: Any) -> None:
+        rt = toy()
+
+        assert rt.prepared("device_count")() == rt.device_count()
+
+    def test_calls_that_are_followed_are_followed_so_too(self, toy: Any, capsys: pytest.CaptureFixture[str]) -> None:
+        rt = toy(self.C, operations={"free": "keptFree"})
+        before = rt.revision
+
+        with nbxrt.trace():
+            rt.prepared("free", 0x1000)()
+            assert rt.revision != before
+
+        assert capsys.readouterr().err.startswith("nbxrt: toy.free(4096) -> ")

@@ -39,6 +39,11 @@ def refusals(comm: Any) -> None:
         (lambda: comm.split(0, 1.5), TypeError, "`key` is an integer, not 1.5"),
         (lambda: copy.copy(comm), TypeError, "takes plain data, not Communicator"),
     ]
+    if comm.runtime.kind != "cpu":
+        host = np.zeros(8, np.float32)
+        wrong.append(
+            (lambda: comm.all_reduce(host), ValueError, "takes device memory, and `x` (ndarray) is host memory")
+        )
     for call, kind, said in wrong:
         refused(call, kind, said)
     refused(lambda: in_group(comm, x, short), ValueError, "`out` holds 3")

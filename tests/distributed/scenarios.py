@@ -44,7 +44,8 @@ def main() -> None:
     if program.__code__.co_argcount == 0:
         program()
         return
-    comm = dist.init(timeout=timeout) if "ENGINE" in os.environ else join(timeout=timeout)
+    device = int(os.environ["DEVICE"]) if "DEVICE" in os.environ else None
+    comm = dist.init(timeout=timeout, device=device) if "ENGINE" in os.environ else join(timeout=timeout)
     with comm:
         program(comm)
 

@@ -24,8 +24,10 @@ HERE = Path(__file__).parent
 def mpirun(engines: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
     """Runs a scenario under `mpirun`; how it ended, and what was said."""
 
-    def run(scenario: str, ranks: int, settings: dict[str, str], *options: str, check: str = "") -> tuple[int, str]:
-        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", *options, "-n", str(ranks)]
+    def run(
+        scenario: str, ranks: int, settings: dict[str, str], *options: str, check: str = "", by: tuple[str, ...] = ()
+    ) -> tuple[int, str]:
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", *options, "-n", str(ranks), *by]
         program = [str(engines / "mpi" / "bin" / "python"), str(HERE / "scenarios.py"), scenario]
         done = subprocess.run(
             [*command, *program],
@@ -102,3 +104,32 @@ def test_more_ranks_than_devices_are_refused_on_every_rank(
 
     assert "rank 2 is number 2 of 3 on" in said
     assert said.count("rank 2 cannot take part: rank 2 is number 2 of 3") == 2
+
+
+def test_a_rank_that_a_process_manager_started_knows_it(mpirun: Callable[..., tuple[int, str]]) -> None:
+    """As `srun --mpi=pmix` does: there are PMIx's variables, and none of a launcher's."""
+    alone = ("env", "-u", "OMPI_COMM_WORLD_SIZE", "-u", "OMPI_COMM_WORLD_RANK", "-u", "OMPI_COMM_WORLD_LOCAL_RANK")
+
+    assert mpirun("no_elements", 2, {"NBX_GPU_BACKEND": "host"}, by=alone) == (0, "")
+
+
+def test_two_ranks_on_one_device_are_refused_on_every_rank(
+    mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
+) -> None:
+    devices = simulate("cuda", "12.9", devices=2).environment()
+
+    _code, said = mpirun("contexts", 2, {"NBX_GPU_BACKEND": "cuda", "DEVICE": "1", **devices}, "--enable-recovery")
+
+    assert said.count("ArgumentValueError: ranks 0 and 1 are on one device") == 2
+    assert "give each a device of its own, or say `share_device=True`" in said
+
+
+def test_a_missing_library_is_named_on_every_rank(
+    mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
+) -> None:
+    devices = simulate("cuda", "12.9", devices=2).environment()
+    without = {name: value for name, value in devices.items() if name != "NBXRT_CUDA_COLLECTIVES"}
+
+    _code, said = mpirun("contexts", 2, {"NBX_GPU_BACKEND": "cuda", **without}, "--enable-recovery")
+
+    assert said.count("LibraryNotFoundError: no NVIDIA CUDA `collectives` library could be loaded") == 2

@@ -43,6 +43,20 @@ def test_sizes_of_the_same_rounding_share_blocks(pool: nbxrt.DeviceAllocator) ->
     assert pool.malloc(1024) == ptr
 
 
+def test_a_use_is_known_until_the_block_is_freed_or_the_stream_is_destroyed(pool: nbxrt.DeviceAllocator) -> None:
+    stream, ptr = pool.runtime.stream_create(), pool.malloc(1000)
+    assert not pool.is_recorded(ptr, stream)
+
+    pool.record_use(ptr, stream)
+    assert pool.is_recorded(ptr, stream)
+
+    pool.runtime.stream_destroy(stream)
+    assert not pool.is_recorded(ptr, stream)
+    pool.record_use(ptr, 0)
+    pool.free(ptr)
+    assert not pool.is_recorded(ptr, 0)
+
+
 def test_neighbours_are_joined_for_a_larger_request(pool: nbxrt.DeviceAllocator) -> None:
     blocks = [pool.malloc(4 * MIB) for _block in range(5)]
     reserved = pool.memory_reserved()
