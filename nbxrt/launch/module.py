@@ -75,8 +75,7 @@ class Module(Closing):
     def _close(self, on: "Callable[..., object]") -> None:
         """Unload it. Its functions cannot be launched any more."""
         handle, self.handle = self.handle, None
-        if handle is not None:
-            on(self.runtime.module_unload, handle)
+        on(self.runtime.module_unload, handle)
 
     def __reduce__(self) -> "Any":
         raise refuse_copying(self, "each process loads its own")

@@ -2,13 +2,12 @@
 
 import ctypes
 import struct
-import sys
 
 from nbxrt import descriptions, errors
 from nbxrt.binding.prebuilt import argument
 from nbxrt.objects import dlpack, layout
 from nbxrt.objects.array import DeviceArray
-from nbxrt.objects.closing import process
+from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import as_device
 from nbxrt.objects.dlpack import FORMS, HOST, LEGACY, MEMORY, READ_ONLY, VERSION, VERSIONED, Deleter, pointer_of
 from nbxrt.objects.dtypes import DTYPES
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from nbxrt.objects.device import Device
     from nbxrt.objects.dlpack import Form
     from nbxrt.objects.dtypes import DType
-    from nbxrt.objects.graph import Graph
     from nbxrt.runtime import Runtime
 
 #: More dimensions than any library has: a structure that says more is damaged.
@@ -78,12 +76,10 @@ def _numbers_of(name: str) -> "tuple[int, ...]":
 _deleters: "dict[int, Callable[[int], None]]" = {}
 
 
-def _deleter_at(
-    address: int, _known: "dict[int, Callable[[int], None]]" = _deleters, _make: "Any" = Deleter
-) -> "Callable[[int], None]":
-    if address not in _known:
-        _known[address] = _make(address)
-    return _known[address]
+def _deleter_at(address: int) -> "Callable[[int], None]":
+    if address not in _deleters:
+        _deleters[address] = Deleter(address)
+    return _deleters[address]
 
 
 def asked(value: "Any", stream: "int | None") -> "Any":
@@ -99,7 +95,7 @@ def asked(value: "Any", stream: "int | None") -> "Any":
         return value.__dlpack__()
 
 
-class Imported(Memory):
+class Imported(Closing, Memory):
     """Memory of another library, whose structure is given back to it with this object."""
 
     __slots__ = ("_deleter", "_process", "_structure")
@@ -111,19 +107,14 @@ class Imported(Memory):
         self.owner, self.readonly, self.is_open = None, readonly, True
         self._structure, self._deleter, self._process = structure, deleter, process[0]
 
-    def _give_back(self, _on: "Callable[..., object]", captures: "list[Graph]") -> None:
-        deleter, self._deleter = self._deleter, 0
-        if deleter and captures:
-            captures[-1].take_over(_deleter_at(deleter), self._structure)
-        elif deleter:
-            _deleter_at(deleter)(self._structure)
-
-    def __del__(
-        self, _is_over: "Callable[[], bool]" = sys.is_finalizing, _now: "list[int]" = process,
-        _at: "Callable[[int], Any]" = _deleter_at,
-    ) -> None:  # fmt: skip
-        if self._deleter and self._process == _now[0] and not _is_over():
-            _at(self._deleter)(self._structure)
+    def _close(self, _on: "Callable[..., object]") -> None:
+        """Give the structure back, while a graph is captured with that graph, which may use the memory."""
+        self.is_open = False
+        captures = state_of(self.device.runtime).captures
+        if captures and self._deleter:
+            captures[-1].take_over(_deleter_at(self._deleter), self._structure)
+        elif self._deleter:
+            _deleter_at(self._deleter)(self._structure)
 
 
 def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":

@@ -27,8 +27,8 @@ if hasattr(os, "register_at_fork"):
 class Closing:
     """What is released once: by `close`, after a `with` block, or with the object by its finalizer.
 
-    A class of it has `_process`, the number of the process that made it, or 0 where nothing is to be released; and
-    `_close`, which releases what is there by `on`, and does nothing the second time.
+    A class of it has `_process`, the number of the process that made it, which is there until it is closed; and
+    `_close`, which releases by `on` what is there.
     """
 
     __slots__ = ()
@@ -37,7 +37,11 @@ class Closing:
     _process: int
 
     def close(self) -> None:
-        """Release it; closing it again does nothing. Raises: DeviceError."""
+        """Release it; closing it again does nothing, also from several threads at once. Raises: DeviceError."""
+        try:
+            del self._process  # one thread alone can
+        except AttributeError:
+            return
         self._close(self.device.on)
 
     def _close(self, on: "Callable[..., object]") -> None:
@@ -47,7 +51,7 @@ class Closing:
         try:
             if self._process == _now[0] and not _is_over():
                 self._close(self.device.release)
-        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that was never made
+        except Exception:  # noqa: BLE001, S110  # nothing raises from a finalizer; also one that is closed or was never made
             pass
 
     def __enter__(self) -> "Self":

@@ -139,9 +139,8 @@ class Event(Closing):
     def _close(self, on: "Callable[..., object]") -> None:
         """Destroy it; work that waits for it goes on as it would."""
         handle, self.handle = self.handle, None  # type: ignore[assignment]
-        if handle is not None:
-            del self._argument
-            on(self.runtime.event_destroy, handle)
+        del self._argument
+        on(self.runtime.event_destroy, handle)
 
     def usable_handle(self) -> int:
         """The vendor's handle. Raises: ArgumentValueError when the event is closed."""

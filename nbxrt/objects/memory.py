@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.device import Device
-    from nbxrt.objects.graph import Graph
     from nbxrt.objects.stream import Stream
 
 #: Kinds of memory, and whether the host reaches them by their address.
@@ -60,18 +59,11 @@ class Memory:
             raise errors.ArgumentValueError(f"the {self.kind} memory of {self.device} is closed", value=self)
 
     def close(self) -> None:
-        """Give it back, once; while a graph is captured, with that graph, which may use it."""
-        self._close(self.device.on)
-
-    def _close(self, on: "Callable[..., object]") -> None:
-        if self.is_open:
-            self.is_open = False
-            self._give_back(on, state_of(self.device.runtime).captures)
-
-    def _give_back(self, _on: "Callable[..., object]", captures: "list[Graph]") -> None:
-        owner, self.owner = self.owner, None
+        """Let go of it; while a graph is captured, that graph keeps it, which may use it."""
+        captures = state_of(self.device.runtime).captures
         if captures:
-            captures[-1].keep(owner)
+            captures[-1].keep(self.owner)
+        self.owner, self.is_open = None, False
 
     def used_on(self, stream: "Stream") -> None:
         """Work of a stream uses it now: it is not given to others before that has finished.
@@ -105,14 +97,14 @@ class OwnedMemory(Closing, Memory):
         self.home = stream.handle if stream is not None and kind == "device" else _NOWHERE
         self._process = process[0]
 
-    close, _close = Memory.close, Memory._close  # noqa: SLF001
-
-    def _give_back(self, _on: "Callable[..., object]", captures: "list[Graph]") -> None:
-        self.home = _NOWHERE
+    def _close(self, on: "Callable[..., object]") -> None:
+        """Give it back, while a graph is captured with that graph, which may use it."""
+        self.is_open, self.home = False, _NOWHERE
+        captures = state_of(self.device.runtime).captures
         if captures:
             captures[-1].take_over(self._release, self.address)
         elif self.address:
-            _on(self._release, self.address)
+            on(self._release, self.address)
 
 
 def check_kind(kind: "Any") -> None:

@@ -38,7 +38,18 @@ class Stream(Closing):
     Raises: CapabilityError, DeviceError; as `Device`.
     """
 
-    __slots__ = ("__weakref__", "_device_idx", "_owner", "_process", "argument", "device", "handle", "key", "runtime")
+    __slots__ = (
+        "__weakref__",
+        "_device_idx",
+        "_is_ours",
+        "_owner",
+        "_process",
+        "argument",
+        "device",
+        "handle",
+        "key",
+        "runtime",
+    )
 
     handle: int
 
@@ -46,7 +57,7 @@ class Stream(Closing):
         errors.boolean("`Stream`", "non_blocking", non_blocking)
         device = as_device(device)
         self._stand_for(device, device.on(_created, device.runtime, non_blocking, priority), None)
-        self._process = process[0]
+        self._is_ours = True
 
     @classmethod
     def from_handle(cls, handle: int, device: "Any" = None, *, owner: "Any" = None) -> "Stream":
@@ -82,7 +93,7 @@ class Stream(Closing):
 
     def _stand_for(self, device: Device, handle: int, owner: "Any") -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
-        self.handle, self._owner, self._process = handle, owner, 0
+        self.handle, self._owner, self._is_ours, self._process = handle, owner, False, process[0]
         #: The handle for calls whose arguments are prebuilt; there is none once it is closed.
         self.argument = argument(handle)
         #: What tells it from other streams: device and handle.
@@ -163,11 +174,9 @@ class Stream(Closing):
 
         Work already in it still runs; where memory of the account is on it, that work is waited for.
         """
-        handle, self.handle = self.handle, None  # type: ignore[assignment]
-        process, self._process, self._owner = self._process, 0, None
-        if handle is not None:
-            del self.argument
-        if process and handle is not None:
+        handle, self.handle, self._owner = self.handle, None, None  # type: ignore[assignment]
+        del self.argument
+        if self._is_ours:
             state_of(self.runtime).keeper.closed(self)
             on(self.runtime.stream_destroy, handle)
 

@@ -6,6 +6,8 @@ import copy
 import gc
 import pickle
 import re
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,6 +173,26 @@ class TestThreads:
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(work, range(8)))
+
+    def test_what_many_threads_close_at_once_is_released_once(self, runtime: Runtime) -> None:
+        together, interval = threading.Barrier(4), sys.getswitchinterval()
+        makers: list[Callable[[], Any]] = [nbxrt.Stream, nbxrt.Event, lambda: nbxrt.Buffer(64)]
+
+        def close(made: list[Any]) -> None:
+            together.wait()
+            for each in made:
+                each.close()
+
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                for _turn in range(10):
+                    made = [make() for make in makers for _each in range(8)]
+                    list(pool.map(close, [made] * 4))  # a second release would be an error
+        finally:
+            sys.setswitchinterval(interval)
+
+        assert nbxrt.current_stream().query()
 
     def test_a_collection_inside_our_locks_does_not_deadlock(self, runtime: Runtime) -> None:
         class Cycle:
