@@ -70,6 +70,51 @@ class Statistics(Layer):
         self.frees += 1
 
 
+class Limit(Layer):
+    """Refuses what would make callers hold more than so many bytes through it; `held` is what they hold.
+
+    The limit of a device, `account.limit`, counts what is reserved; this one what is asked for, of whatever device.
+    """
+
+    def __init__(self, below: "Any", nbytes: int) -> None:
+        super().__init__(below)
+        self.nbytes = checking.size("Limit", nbytes)
+        self.held = 0
+        self._sizes: dict[int, int] = {}
+
+    def malloc(self, nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
+        size = checking.size("malloc", nbytes)
+        self.held += size
+        try:
+            self._demand(size)
+            ptr: int = self.below.malloc(size, device, stream)
+        except BaseException:
+            self.held -= size
+            raise
+        self._sizes[ptr] = size
+        return ptr
+
+    def _demand(self, nbytes: int) -> None:
+        if self.held > self.nbytes:
+            raise errors.OutOfMemoryError(
+                f"{nbytes} bytes more would pass the limit of {self.nbytes} bytes: {self.held - nbytes} are held",
+                hint="free memory first",
+                kind="out_of_memory",
+                requested=nbytes,
+                limit=self.nbytes,
+            )
+
+    def free(self, ptr: int, stream: "int | None" = None) -> None:
+        size = self._sizes.pop(ptr, 0)  # before another thread can be given the address
+        try:
+            self.below.free(ptr, stream)
+        except errors.ArgumentError:  # it stays held
+            if size:
+                self._sizes[ptr] = size
+            raise
+        self.held -= size
+
+
 class Tracking(Layer):
     """Keeps the call site of every block that is held, so that a leak has a name."""
 
@@ -85,8 +130,13 @@ class Tracking(Layer):
         return ptr
 
     def free(self, ptr: int, stream: "int | None" = None) -> None:
-        self.below.free(ptr, stream)
-        self._held.pop(ptr, None)
+        held = self._held.pop(ptr, None)  # before another thread can be given the address
+        try:
+            self.below.free(ptr, stream)
+        except errors.ArgumentError:  # it stays held
+            if held is not None:
+                self._held[ptr] = held
+            raise
 
     def site(self, ptr: int) -> "Site":
         """The call site of a block; empty when it is not known."""

@@ -315,6 +315,31 @@ def test_a_switch_by_the_account_makes_tritons_device_be_set_anew(runtime: nbxrt
 
 
 class TestLayers:
+    def test_a_limit_refuses_what_would_pass_it_and_lets_go_of_what_is_freed(
+        self, account: nbxrt.DeviceAllocator
+    ) -> None:
+        limit = account.add_layer(layers.Limit, 3 * MIB)
+        first = account.malloc(2 * MIB, 0)
+
+        with pytest.raises(nbxrt.OutOfMemoryError, match="would pass the limit of 3145728 bytes") as caught:
+            account.malloc(2 * MIB, 0)
+        with pytest.raises(nbxrt.PointerError):
+            account.free(first + 12345)
+        account.malloc(MIB, 0)
+
+        assert (caught.value.requested, limit.held) == (2 * MIB, 3 * MIB)
+        account.free(first)
+        account.malloc(2 * MIB, 0)
+
+    def test_a_free_that_is_refused_leaves_the_call_site(self, account: nbxrt.DeviceAllocator) -> None:
+        tracking = account.add_layer(layers.Tracking)
+        ptr = account.malloc(1000, 0)
+
+        with pytest.raises(nbxrt.ArgumentError):
+            account.free(ptr, -1)
+
+        assert tracking.leaks()[0][:2] == (ptr, 1000)
+
     def test_statistics_count_what_callers_do(self, account: nbxrt.DeviceAllocator) -> None:
         counts = account.add_layer(layers.Statistics)
 
