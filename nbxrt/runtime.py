@@ -53,6 +53,8 @@ class Runtime(Operations):
         self._prebuilt: PrebuiltCalls | None = None
         #: This thread's current device as far as nbxrt knows (`index`); a switch forgets it, device.py keeps it.
         self.current = self._binder.current
+        #: As long as the streams that are current for any thread: where it is empty, a launch asks for none of its own.
+        self.entered: list[None] = []
         #: The account of its memory, which nbxrt.memory makes at its first use.
         self.account: DeviceAllocator | None = None
         #: What its objects share, which nbxrt.objects makes at its first use.

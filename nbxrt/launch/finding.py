@@ -4,7 +4,7 @@ It looks twice. First by the values themselves with their types, since that cost
 launches these. Then by what Triton tells apart in them, which many values have in common.
 """
 
-from nbxrt.launch import keys
+from nbxrt.launch import generated, keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def finder(
         "_nbx_seen": names["_nbx_table"].seen,
         "_nbx_Unseen": (KeyError, AttributeError, TypeError, keys.UnknownKindError),
     }
-    return made("\n".join(lines), with_defaults(parameters, names), title)
+    return generated.made("\n".join(lines), with_defaults(parameters, names), title)
 
 
 def finder_of_grids(
@@ -126,7 +126,7 @@ def finder_of_grids(
         "    except (KeyError, TypeError): _nbx_launch = _nbx_bound(_nbx_extents)",
         f"    return _nbx_launch({given}**_nbx_options)",
     ]
-    return made("\n".join(lines), with_defaults(parameters, names), title)
+    return generated.made("\n".join(lines), with_defaults(parameters, names), title)
 
 
 def declared(parameters: "Sequence[inspect.Parameter]") -> str:
@@ -144,11 +144,3 @@ def declared(parameters: "Sequence[inspect.Parameter]") -> str:
 def with_defaults(parameters: "Sequence[inspect.Parameter]", names: "dict[str, Any]") -> "dict[str, Any]":
     """The names, and the defaults that `declared` refers to."""
     return names | {f"_nbx_default_{each.name}": each.default for each in parameters if each.default is not each.empty}
-
-
-def made(text: str, names: "dict[str, Any]", function: str) -> "Callable[..., Any]":
-    """The function of that name in the text."""
-    code = compile(text, f"<nbxrt launch of {function}>", "exec")
-    exec(code, names)  # noqa: S102  # the text is made here, of the kernel's own parameter names
-    result: Callable[..., Any] = names[function]
-    return result

@@ -7,8 +7,7 @@ import ctypes
 import struct
 import sys
 
-from nbxrt.launch import keys, signature, streams
-from nbxrt.launch.finding import made
+from nbxrt.launch import generated, keys, signature, streams
 from nbxrt.launch.packing import bfloat16
 
 TYPE_CHECKING = False
@@ -52,18 +51,20 @@ def sender(
         "_nbx_modules": sys.modules,
         "_nbx_pointer": ctypes.c_void_p,
         "_nbx_current": runtime.current,
+        "_nbx_entered": runtime.entered,
         "_nbx_bfloat16": bfloat16,
         "_Empty": IndexError,
         "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
     }
     everything = ", ".join(["_nbx_grid", *arguments])
+    slow = f"_nbx_slow({everything})"
     function = f"launch_{title}"
     lines = [
         f"def {function}({everything}):",
-        *_globals_lines(global_variables, names, everything),
-        *(_device_lines(device, everything) if runtime.device_count() > 1 else ()),
-        *_stream_lines(device, everything),
-        *_memory_lines(shape, arguments),
+        *generated.globals_lines(global_variables, names, f"_nbx_changed({everything})"),
+        *(generated.device_lines(device, slow) if runtime.device_count() > 1 else ()),
+        *generated.stream_lines(device, slow),
+        *generated.memory_lines(_arrays(shape, arguments)),
         "    try: _nbx_slot = _nbx_take()",
         "    except _Empty: _nbx_slot = _nbx_fresh()",
         "    _nbx_buffer, _nbx_configuration, _nbx_arguments = _nbx_slot",
@@ -73,54 +74,15 @@ def sender(
         f"    if _nbx_code: return _nbx_failed(_nbx_code, _nbx_s, {everything})",
         "    return _nbx_kernel",
     ]
-    return made("\n".join(lines), names, function)
+    return generated.made("\n".join(lines), names, function)
 
 
-def _globals_lines(
-    global_variables: "Sequence[tuple[str, Any, dict[str, Any]]]", names: "dict[str, Any]", everything: str
-) -> "list[str]":
-    """Triton refuses to run a kernel whose global variables have changed: let it say so."""
-    lines = []
-    for at, (name, value, variables) in enumerate(global_variables):
-        names |= {f"_nbx_value{at}": value, f"_nbx_globals{at}": variables}
-        lines += [
-            f"    if (_nbx_now := _nbx_globals{at}.get({name!r}, _nbx_changed)) is not _nbx_value{at} "
-            f"and _nbx_now != _nbx_value{at}:",
-            f"        return _nbx_changed({everything})",
-        ]
-    return lines
-
-
-def _device_lines(device: int, everything: str) -> "list[str]":
+def _arrays(shape: "Shape", arguments: "Mapping[str, Any]") -> "list[str]":
     return [
-        "    try: _nbx_here = _nbx_current.index",
-        "    except AttributeError: _nbx_here = None",
-        f"    if _nbx_here != {device}: return _nbx_slow({everything})",
-    ]
-
-
-def _stream_lines(device: int, everything: str) -> "list[str]":
-    """The thread's current stream, or torch's where torch is in use and there is none."""
-    return [
-        "    _nbx_streams = _nbx_current.streams",
-        f"    if _nbx_streams and {device} in _nbx_streams:",
-        f"        _nbx_s = _nbx_streams[{device}].handle",
-        f"        if _nbx_s is None: return _nbx_slow({everything})",
-        f"    else: _nbx_s = _nbx_torch[0]({device}) if 'torch' in _nbx_modules else 0",
-    ]
-
-
-def _memory_lines(shape: "Shape", arguments: "Mapping[str, Any]") -> "list[str]":
-    """Arrays of nbxrt that are closed, or of another stream than the launch, are looked at more closely."""
-    arrays = [
         name
         for kind, (name, value) in zip(shape.kinds, arguments.items(), strict=True)
         if kind != signature.CONSTANT and kind.startswith("*") and hasattr(type(value), keys.ATTRIBUTE)
     ]
-    if not arrays:
-        return []
-    elsewhere = " or ".join(f"{name}.memory.home != _nbx_s" for name in arrays)
-    return [f"    if {elsewhere}: _nbx_note(_nbx_s, {', '.join(arrays)})"]
 
 
 def _pack_lines(

@@ -189,12 +189,14 @@ class Stream(Closing):
             streams = current.streams = {}
         current.__dict__.setdefault("left", []).append(streams.get(self._device_idx))
         streams[self._device_idx] = self
+        self.runtime.entered.append(None)
         return self
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         current = self.runtime.current
+        self.runtime.entered.pop()
         before = current.left.pop()
         if before is None:
             del current.streams[self._device_idx]
