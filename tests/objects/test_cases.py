@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from nbxrt.runtime import Runtime
     from nbxrt.simulation import Simulation
 
 INTERFACE = "__cuda_array_interface__"
@@ -143,7 +142,7 @@ class Producer:
 
 @pytest.mark.parametrize("takes", [(), ("stream",), ("stream", "max_version")], ids=["oldest", "older", "new"])
 def test_a_producer_is_asked_as_it_can_be_and_gives_its_memory_back_once(
-    runtime: Runtime, takes: tuple[str, ...]
+    simulation: Simulation, takes: tuple[str, ...]
 ) -> None:
     before = len(dlpack._held)
     producer = Producer(nbxrt.from_numpy(np.arange(3.0)), *takes)
