@@ -1,4 +1,4 @@
-"""The policy of events as points on a stream's counter, which the device raises and other streams wait for.
+"""Marks as points on a stream's counter, which the device raises and other streams wait for.
 
 An event stands for a value of its stream's counter and for the work that raises it: the work tells the host how far it
 is and when it ended, the counter holds other streams back.
@@ -41,13 +41,13 @@ class Point(Mark):
 
 
 class Counters(Marks):
-    """Events that are values of counters."""
-
-    name = "counters"
+    """Events that are values of counters: the policy `marks` of a file that makes such."""
 
     def __init__(self, binder: "Binder") -> None:
         super().__init__(binder)
-        self.make, self.drop = (binder.part(self.name, part) for part in ("make", "drop"))
+        self.make, self.drop, self._raise, self._hold = (
+            binder.part("marks", part) for part in ("make", "drop", "raise", "hold")
+        )
 
     def event_record(self, event: int, stream: int) -> None:
         target = self._events.get(event)
@@ -55,7 +55,7 @@ class Counters(Marks):
         counter = self._counter(record)
         with counter.order:
             value = counter.value + 1
-            work = self._record(record.state, record.queue, counter.handle, value)
+            work = self._raise(record.state, record.queue, counter.handle, value)
             counter.value = value
             point = Point(self, counter, value, work)
             self._queues.keep(record.state, work)
@@ -70,8 +70,7 @@ class Counters(Marks):
         try:
             if self._is_passed(point, "stream_wait_event"):
                 return
-            assert self._pass is not None  # noqa: S101  # the part is required
-            work = self._pass(record.state, record.queue, point.counter.handle, point.value)
+            work = self._hold(record.state, record.queue, point.counter.handle, point.value)
             self._queues.pend(record, work)
         finally:
             point.give_up()

@@ -54,7 +54,7 @@ class Failures:
         """What makes the error of a message that gave no object, with everything it needs bound now."""
         library = self._binder.library("runtime")
         codes = library.codes(kind) or (0,)
-        words = self._binder.optional_part("error_objects", "words") if selector.endswith("error:") else None
+        words = self._binder.optional_part("kernels", "words") if selector.endswith("error:") else None
 
         def fail(given: "Mapping[str, Any]", error: int = 0) -> errors.DeviceError:
             said = words(None, error).decode(errors="replace") if words is not None and error else ""

@@ -1,4 +1,4 @@
-"""The policy of host memory that is the caller's: an object of the whole pages around it, which the device reaches."""
+"""Host memory of the caller's as `transfers` reaches it: an object of the whole pages around it."""
 
 import mmap
 
@@ -17,11 +17,13 @@ class WrappedPages:
         self._binder = binder
         self._table = binder.addresses
         self._registered: set[int] = set()
-        self._wrap, self._unwrap = (binder.part("wrapped_pages", part) for part in ("wrap", "unwrap"))
+        self._wrap, self._unwrap = (binder.optional_part("transfers", part) for part in ("wrap", "unwrap"))
 
     def host_register(self, address: int, nbytes: int) -> None:
         if self._table.look(address) is not None or self._table.look(address + nbytes - 1) is not None:
             raise self._failure("host_register", "already_registered", address=address, nbytes=nbytes)
+        if self._wrap is None or self._unwrap is None:
+            raise self._binder.failures.lacks_part("transfers", "wrap" if self._wrap is None else "unwrap")
         state = self._binder.state()
         skipped = address % mmap.PAGESIZE
         length = -(-(skipped + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -34,6 +36,7 @@ class WrappedPages:
             raise self._failure("host_unregister", "not_registered", address=address)
         self._registered.discard(address)
         _nbytes, target, state, _memory, _offset = self._table.remove(address, "host_unregister")
+        assert self._unwrap is not None  # noqa: S101  # what was registered was wrapped
         try:  # nothing of the device may touch the pages once they are the caller's alone
             self._binder.policy("queues").drain_all(state)
         finally:

@@ -209,6 +209,12 @@ def _of(module: str, name: str) -> "Callable[[Binder], Any]":
     return make
 
 
+def _marks(binder: "Binder") -> "Any":
+    """Events as marks: values of counters where the file makes such, handles elsewhere."""
+    by_counters = "make" in binder.description["policies"]["marks"]["parts"]
+    return _of(*(("counters", "Counters") if by_counters else ("queues", "Marks")))(binder)
+
+
 POLICIES: "dict[str, Callable[[Binder], Any]]" = {
     "current_device": CurrentDevice,
     "system_memory": SystemMemory,
@@ -216,10 +222,8 @@ POLICIES: "dict[str, Callable[[Binder], Any]]" = {
     "host_clock": HostClock,
     "listed_devices": _of("states", "ListedDevices"),
     "queues": _of("queues", "Queues"),
-    "marks": _of("queues", "Marks"),
-    "counters": _of("counters", "Counters"),
+    "marks": _marks,
     "facts": _of("states", "Facts"),
-    "wrapped_pages": _of("pages", "WrappedPages"),
     "budget": _of("queues", "Budget"),
     "transfers": _of("transfers", "Transfers"),
     "kernels": _of("kernels", "Kernels"),

@@ -29,7 +29,7 @@ class Stream:
         self.draining = locks.RLock()
         #: Held while work is asked or released: work that is asked how far it is, is there.
         self.lock = locks.Lock()
-        #: What marks of this stream count by, where they do (`counters`).
+        #: What marks of this stream count by, where they do (counters.py).
         self.counter: Any = None
 
     def failure(self) -> errors.DeviceError:
@@ -297,26 +297,21 @@ class Event:
 
 
 class Marks:
-    """Events that are handles of the vendor's, one for each time that an event is recorded."""
-
-    #: The policy's name, by which the file gives its parts.
-    name = "marks"
+    """Events that are marks in queues: handles of the vendor's, one for each time that an event is recorded."""
 
     def __init__(self, binder: "Binder") -> None:
         from nbxrt.binding.policies import Handles  # which knows this module
 
-        values = binder.values(self.name)
+        values = binder.values("marks")
         self._binder = binder
         self._events = Handles("event")
         self._queues: Queues = binder.policy("queues")
         self._complete: int = values.get("complete", 0)
         self._busy = frozenset(values.get("busy", ()))
         self._tick: int = values.get("tick", 1)
-        self._record, self._status, self._wait, self.release = (
-            binder.part(self.name, part) for part in ("record", "status", "wait", "release")
-        )
-        self._pass, self._time, self._clock = (
-            binder.optional_part(self.name, part) for part in ("pass", "time", "clock")
+        self._status, self._wait, self.release = (binder.part("marks", part) for part in ("status", "wait", "release"))
+        self._record, self._pass, self._time, self._clock = (
+            binder.optional_part("marks", part) for part in ("record", "pass", "time", "clock")
         )
 
     def event_create(self) -> int:
@@ -335,6 +330,7 @@ class Marks:
     def event_record(self, event: int, stream: int) -> None:
         target: Event = self._events.get(event)
         record = self._queues.find(stream)
+        assert self._record is not None  # noqa: S101  # a file without counters has it
         handle = self._record(record.state, record.queue)
         target.replace(Mark(self.release, record.state, handle))
 
@@ -396,7 +392,7 @@ class Marks:
         if not target.timing:
             raise errors.ArgumentValueError(f"`{name}` was made without timing")
         if self._time is None:
-            raise self._binder.failures.lacks_part(self.name, "time")
+            raise self._binder.failures.lacks_part("marks", "time")
         mark = target.using()
         if mark is None:
             raise errors.ArgumentValueError(f"`{name}` was never recorded")

@@ -3,6 +3,7 @@
 import ctypes
 
 from nbxrt import errors
+from nbxrt.binding.pages import WrappedPages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Transfers:
         self._binder = binder
         self._alignment: int = binder.values("transfers").get("alignment", 1)
         self._copy, self._fill = (binder.part("transfers", part) for part in ("copy", "fill"))
+        pages = WrappedPages(binder)
+        self.host_register, self.host_unregister = pages.host_register, pages.host_unregister
 
     def memcpy(self, dst: int, src: int, nbytes: int, kind: int) -> None:
         sides = self._sides("memcpy", dst, src, nbytes, kind)

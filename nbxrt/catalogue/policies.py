@@ -75,10 +75,6 @@ POLICIES = {
             for word in DEVICE_ATTRIBUTES
         },
     ),
-    "error_objects": Policy(
-        "Objects that say why something was not made; their words go into the error.",
-        parts={"words": Part("Gives what an error object says.", {"error": "pointer"}, {"words": "text"})},
-    ),
     "address_table": Policy("What nbxrt itself knows of an address.", ("pointer_attributes",)),
     "ordered_streams": Policy(
         "Streams of a backend in which every call has finished when it returns.", groups=("stream",)
@@ -111,45 +107,22 @@ POLICIES = {
         },
         values={"complete": "number", "busy": "numbers", "window": "number"},
     ),
-    "wrapped_pages": Policy(
-        "Host memory of the caller's as an object that the device reaches: whole pages around it.",
-        ("host_register", "host_unregister"),
-        parts={
-            "wrap": Part("Makes an object of pages.", {"start": "pointer", "length": "size"}, {"object": "pointer"}),
-            "unwrap": Part("Gives the object up; the pages stay.", {"object": "pointer"}),
-        },
-    ),
-    "counters": Policy(
-        "Events that are values of a counter of their stream, which work raises and other streams wait for.",
-        ("stream_wait_event",),
-        ("event",),
-        parts={
-            "make": Part("Makes a counter.", gives={"counter": "pointer"}),
-            "drop": Part("Gives a counter up.", {"counter": "pointer"}),
-            "record": Part(
-                "Raises a counter when the work before it in a queue is done, and gives the work that does it.",
-                {"queue": "pointer", "counter": "pointer", "value": "uint64"},
-                {"work": "pointer"},
-            ),
-            "pass": Part(
-                "Lets later work of a queue wait for a value of a counter, and gives the work that waits.",
-                {"queue": "pointer", "counter": "pointer", "value": "uint64"},
-                {"work": "pointer"},
-            ),
-            "status": Part("Gives how far work is.", {"work": "pointer"}, {"status": "int"}),
-            "wait": Part("Waits until work is done.", {"work": "pointer"}),
-            "time": Part("Gives the ticks at which work was done.", {"work": "pointer"}, {"time": "uint64"},
-                         required=False),
-            "release": Part("Gives up the handle of work.", {"work": "pointer"}),
-        },
-        values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
-    ),
     "marks": Policy(
-        "Events that are handles of the vendor's, made when they are recorded.",
+        "Events that are marks in queues: handles made when one is recorded, or values of a queue's counter.",
         ("stream_wait_event",),
         ("event",),
         parts={
-            "record": Part("Puts a mark into a queue.", {"queue": "pointer"}, {"mark": "pointer"}),
+            "record": Part("Puts a mark into a queue.", {"queue": "pointer"}, {"mark": "pointer"}, required=False),
+            "make": Part("Makes a counter, which tells marks apart.", gives={"counter": "pointer"}, required=False),
+            "drop": Part("Gives a counter up.", {"counter": "pointer"}, required=False),
+            "raise": Part(
+                "Raises a counter when the work before it in a queue is done, in place of `record`.",
+                {"queue": "pointer", "counter": "pointer", "value": "uint64"}, {"mark": "pointer"}, required=False,
+            ),
+            "hold": Part(
+                "Lets later work of a queue wait for a value of a counter, and gives the work that waits.",
+                {"queue": "pointer", "counter": "pointer", "value": "uint64"}, {"work": "pointer"}, required=False,
+            ),
             "status": Part("Gives whether a mark was passed.", {"mark": "pointer"}, {"status": "int"}),
             "wait": Part("Waits until a mark was passed.", {"mark": "pointer"}),
             "pass": Part(
@@ -167,8 +140,8 @@ POLICIES = {
         values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
     ),
     "transfers": Policy(
-        "Copies and fills of memory that host and device both see.",
-        ("memcpy", "memcpy_async", "memset", "memset_async"),
+        "Copies and fills of memory that host and device both see, and pages of the caller's made such memory.",
+        ("memcpy", "memcpy_async", "memset", "memset_async", "host_register", "host_unregister"),
         parts={
             "copy": Part(
                 "Copies inside device memory, ordered on the stream.",
@@ -179,6 +152,9 @@ POLICIES = {
                 "Fills device memory with a byte, ordered on the stream.",
                 {"target": "pointer", "offset": "size", "nbytes": "size", "value": "int", "stream": "pointer"},
             ),
+            "wrap": Part("Makes an object of the whole pages around memory of the caller's.",
+                         {"start": "pointer", "length": "size"}, {"object": "pointer"}, required=False),
+            "unwrap": Part("Gives the object up; the pages stay.", {"object": "pointer"}, required=False),
         },
         values={"alignment": "number"},
     ),
@@ -193,6 +169,8 @@ POLICIES = {
             ),
             "build": Part("Makes a module ready to run.", {"module": "pointer"}, required=False),
             "log": Part("Gives what a failed build said.", {"module": "pointer"}, {"log": "bytes"}, required=False),
+            "words": Part("Gives what an error object says, where one comes for what was not made.",
+                          {"error": "pointer"}, {"words": "text"}, required=False),
             "unload": Part("Releases a module.", {"module": "pointer"}),
             "function": Part(
                 "Gives the kernel of a name.", {"module": "pointer", "name": "text"}, {"function": "pointer"}

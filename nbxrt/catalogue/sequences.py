@@ -335,6 +335,17 @@ def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic((*variant.path, "policy"), "wrong-policy", message)
 
 
+def check_marks(subject: Subject) -> Iterator[Diagnostic]:
+    """Marks are recorded, or told by counters that are made, raised, waited for and dropped."""
+    given = subject.mapping("policies", "marks")
+    counters = ("make", "drop", "raise", "hold")
+    if not given or "record" in given or all(part in given for part in counters):
+        return
+    missing = [part for part in counters if part not in given]
+    message = f"marks are put into a queue by `record`, or by counters, which lack {listed(missing)}"
+    yield subject.diagnostic(("policies", "marks"), "wrong-policy", message)
+
+
 def check_handles(subject: Subject) -> Iterator[Diagnostic]:
     """Where addresses stand for objects, something puts them into the table."""
     if subject.value("handles") != "object" or any(path[:1] == ("operations",) for path in subject.broken):
@@ -350,5 +361,6 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_pending,
     check_models,
     check_policies_are_given,
+    check_marks,
     check_handles,
 )

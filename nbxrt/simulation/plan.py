@@ -27,7 +27,7 @@ class Case:
     returns: tuple[Any, ...]
     extras: tuple[Any, ...] = ()
     values: tuple[tuple[str, int], ...] = ()  # parameters that no argument gives
-    fixed: tuple[tuple[str, int], ...] = ()  # what results are that the core does not give
+    fixed: tuple[tuple[str, int | str], ...] = ()  # what results are that the core does not give
     written: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())  # of a call in steps: as the file has it
 
     @property

@@ -57,7 +57,7 @@ class Stepped:
     the call is about. `("ordinal", name)`: the handle of a device that is a parameter. `("stream", is_given)`: that of
     a stream, whose device the call is about. `("cells", names, type)`: an array of handles.
     `written` is the call as the file has it, `values` are parameters that no argument gives, and `fixed`
-    what results are that the core does not give.
+    what results are, as numbers or in C, that the core does not give.
     """
 
     symbols: tuple[str, ...]
@@ -67,7 +67,7 @@ class Stepped:
     returns: Argument
     written: tuple[tuple[Argument, ...], Argument]
     values: tuple[tuple[str, int], ...] = ()
-    fixed: tuple[tuple[str, int], ...] = ()
+    fixed: tuple[tuple[str, int | str], ...] = ()
 
 
 @attrs.define
@@ -94,6 +94,7 @@ class Reader:
     def __init__(self, description: Mapping[str, Any], contract: Mapping[str, Any]) -> None:
         self._description = description
         self._entries = {**contract["operations"], **PRIMITIVES}
+        self._words = contract["enums"]["device_attribute"][1]
         self._levels = [level[1] for level in description["devices"]["levels"]]
         self._found: dict[tuple[Any, ...], Stepped] = {}
         #: The functions that make objects; which one made it is an object's sort.
@@ -112,6 +113,9 @@ class Reader:
         for part, (operation, beside) in PARTS.items():
             for steps in self._part(part):
                 self._read(operation, steps, beside)
+        for word in self._words:
+            for steps in self._part(f"facts.{word}"):
+                self._fact(word, steps)
         for operation, steps in self._operations():
             self._read(operation, steps, "")
         if self._description["devices"]["gpu"] is not None:
@@ -282,6 +286,17 @@ class Reader:
         return ("param", known, argument[2])
 
     # facts of devices
+
+    def _fact(self, word: str, steps: Sequence[Any]) -> None:
+        """A fact is a field that a call about the device fills."""
+        for symbols, role, arguments, returns in _calls(steps):
+            named = tuple(
+                (*each[:2], tuple((word, field) for _value, field in each[2])) if each[0] == "struct_out" else each
+                for each in arguments
+            )
+            self._add(Names("device_facts"), symbols, role, named, returns)
+            key, value = self._key(symbols, named), f"sim_fact(p_device, DEVICE_ATTRIBUTE_{word.upper()})"
+            self._found[key] = attrs.evolve(self._found[key], fixed=((word, value),))
 
     def _probe(self, call: Any, how: str, wanted: int) -> None:
         """Every simulated device is a GPU: the probe's number is what is wanted."""

@@ -75,6 +75,7 @@ void sim_enter_device(struct sim_call *call, const void *handle);
 uint64_t sim_enter_stream(struct sim_call *call, const void *handle);
 int sim_ordinal_behind(struct sim_call *call, const char *name, const void *handle);
 int sim_ordinal_here(void);
+int sim_fact(int ordinal, int attribute);
 void sim_expect_level(struct sim_call *call, const void *handle);
 void sim_expect_object(struct sim_call *call, unsigned sort, const void *handle);
 void sim_list(struct sim_call *call, int is_of_devices, unsigned room, void **list, unsigned *found);

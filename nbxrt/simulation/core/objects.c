@@ -93,6 +93,12 @@ int sim_device_facts(int device, struct sim_text *name, struct sim_bytes *uuid)
     return kind ? kind : sim_device_uuid(device, uuid);
 }
 
+int sim_fact(int ordinal, int attribute)
+{
+    int physical = sim_physical(ordinal);
+    return physical < 0 ? 0 : sim_devices[physical].attributes[attribute];
+}
+
 /* Memory of any kind, which waits for nothing: work that still uses it is refused when a stream comes to it. */
 int sim_memory_release(uint64_t address)
 {

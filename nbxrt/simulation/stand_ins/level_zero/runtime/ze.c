@@ -72,6 +72,11 @@ ze_result_t ZE_APICALL zeDeviceGetProperties(ze_device_handle_t device, ze_devic
     strcpy(about->name, device->number == 1 ? "Fake VPU" : "Fake GPU");
     return ZE_RESULT_SUCCESS;
 }
+ze_result_t ZE_APICALL zeDeviceGetComputeProperties(ze_device_handle_t device, ze_device_compute_properties_t *about) {
+    STYPE(about, ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES);
+    about->maxTotalGroupSize = 1024; about->maxSharedLocalMemory = 65536;
+    return ZE_RESULT_SUCCESS;
+}
 ze_result_t ZE_APICALL zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *count, ze_device_memory_properties_t *about) {
     NEED(*count == 1, ZE_RESULT_ERROR_INVALID_SIZE);
     STYPE(about, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES);
