@@ -31,13 +31,13 @@ class Device:
     Raises: DeviceIndexError naming index and count, ArgumentTypeError; NoDeviceError; BackendNotFoundError.
     """
 
-    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "current", "runtime")
+    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "runtime", "thread_state")
 
     runtime: "Runtime"
     _device_idx: int
     _current: "Any"
     #: Its `index` is the calling thread's current device. Where there is one device alone, no thread has to be asked.
-    current: "Any"
+    thread_state: "Any"
     _default: "Any"
     _later: "list[tuple[Any, ...]]"
     _used: bool
@@ -295,7 +295,7 @@ def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
             device: Device = object.__new__(cls)
             device.runtime, device._device_idx = runtime, index  # noqa: SLF001
             device._current, device._default, device._later, device._used = runtime.current, None, [], False  # noqa: SLF001
-            device.current = runtime.current if runtime.device_count() > 1 else _Only()
+            device.thread_state = runtime.current if runtime.device_count() > 1 else _Only()
             state.devices[index] = device
         return state.devices[index]
 

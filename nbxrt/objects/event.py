@@ -50,7 +50,7 @@ class Event(Closing):
     def _stand_for(self, device: Device, handle: int, timing: bool) -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
         self.handle, self.timing, self.is_recorded = handle, timing, False
-        self._argument, self._calls, self._current = argument(handle), device.runtime.prebuilt, device.current
+        self._argument, self._calls, self._current = argument(handle), device.runtime.prebuilt, device.thread_state
         self._process = process[0]
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ class Graph(Closing):
     def __init__(self, device: "Device") -> None:
         self.device = device = as_device(device)
         self.runtime, self._device_idx = device.runtime, device.index
-        self._calls, self._current = device.runtime.prebuilt, device.current
+        self._calls, self._current = device.runtime.prebuilt, device.thread_state
         self._graph = self._executable = 0
         self._kept: list[Any] = []
         self._given: list[tuple[Callable[[int], Any], int]] = []
