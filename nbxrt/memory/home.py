@@ -20,6 +20,7 @@ class Home:
         self.runtime = runtime
         self.device = device
         self.captures = captures
+        self._is_only = runtime.device_count() == 1
         self._get, self._set = runtime.get_device, runtime.set_device  # bound now: finalizers call
         #: The thread that makes a call for one that waits for it, 0 when there is none.
         self.helper = 0
@@ -34,7 +35,7 @@ class Home:
         Raises: what the call raises; DeviceError.
         """
         known = getattr(self.runtime.current, "index", None)
-        if known == self.device:
+        if known == self.device or self._is_only:
             return call(*arguments)
         current = self._get()
         if current == self.device:

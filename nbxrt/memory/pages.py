@@ -135,14 +135,26 @@ class PageSource:
     # growing
 
     def grow(self, heap: "Heap", nbytes: int) -> None:
-        low, parts = self._place(heap, nbytes)
+        spare = self._spare(heap)
+        try:
+            self._grow(heap, nbytes, spare)
+        except errors.OutOfMemoryError:
+            if not spare:
+                raise
+            self._grow(heap, nbytes, 0)
+
+    def _grow(self, heap: "Heap", nbytes: int, spare: int) -> None:
+        low, parts = self._place(heap, nbytes, spare)
         needed = sum(size for _address, size in parts)
         self._give_back(needed, heap, low, low + nbytes)
         self._tally.demand(needed)
         self._back(heap, parts)
 
-    def _place(self, heap: "Heap", nbytes: int) -> "tuple[int, list[tuple[int, int]]]":
-        """Where the request goes, and the parts of it that need memory: (address, size) of each."""
+    def _place(self, heap: "Heap", nbytes: int, spare: int) -> "tuple[int, list[tuple[int, int]]]":
+        """Where the request goes, and the parts of it that need memory: (address, size) of each.
+
+        At the top `spare` bytes are taken at least.
+        """
         window: Window = heap.window
         best = self._best_gap(heap, nbytes) if window.holes else None
         tail = heap.ranges.ending_at(window.top) if window.top else 0
@@ -152,7 +164,7 @@ class PageSource:
         if window.room() < at_top:
             self._widen(heap, nbytes)
             tail, at_top = 0, self._whole(nbytes)
-        return window.top - tail, [(window.top, max(at_top, self._spare(heap)))]
+        return window.top - tail, [(window.top, max(at_top, spare) if window.room() >= spare else at_top)]
 
     def _spare(self, heap: "Heap") -> int:
         """Bytes that a heap grows by at least at its top."""
@@ -160,7 +172,7 @@ class PageSource:
         spare = self._ahead if reserved < self._total * LITTLE else 0
         if reserved > self._total * MUCH:
             spare = self._whole(int(reserved * SPARE))
-        return spare if heap.is_large and spare <= heap.window.room() and self._tally.fits(spare) else 0
+        return spare if heap.is_large and self._tally.fits(spare) else 0
 
     def _best_gap(self, heap: "Heap", nbytes: int) -> "tuple[int, int, list[tuple[int, int]]] | None":
         """Bytes of new memory, address, and parts, for the gap between live blocks that needs the least."""

@@ -71,6 +71,9 @@ def test_a_heap_grows_ahead_while_little_of_the_device_is_reserved(
         account.malloc(1 << 20, 0)
 
     assert account.memory_reserved(0) == runtime.description["expandable"]["ahead"]
+    simulation.fail("mem_create", 1, "out_of_memory")
+    account.malloc(4 << 20, 0)  # where more cannot be had, what is asked for can
+    assert account.memory_reserved(0) == (6 << 20) + (2 << 20)
 
 
 # D08: registration of host memory
