@@ -136,7 +136,7 @@ def test_bytes_that_are_no_text_are_a_fault_and_no_crash(cli: CommandLine, tmp_p
 
 
 def test_every_shipped_file_is_right(cli: CommandLine, tmp_path: Path) -> None:
-    for file in data_folder("backends").iterdir():
+    for file in (each for each in data_folder("backends").iterdir() if each.name.endswith(".yaml")):
         with file.open("rb") as source, (tmp_path / file.name).open("wb") as target:
             shutil.copyfileobj(source, target)
 

@@ -124,7 +124,14 @@ SPECIAL = {
     "__buffer__",
 }
 #: What may be asked before an argument is refused.
-ASKED = {"get_device", "device_count", "device_attribute", "pointer_attributes", "stream_is_capturing"}
+ASKED = {
+    "runtime.version",
+    "get_device",
+    "device_count",
+    "device_attribute",
+    "pointer_attributes",
+    "stream_is_capturing",
+}
 
 
 def objects(*, closed: bool) -> dict[str, Any]:
