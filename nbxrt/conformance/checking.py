@@ -62,7 +62,10 @@ def expect_bytes(came: bytes, expected: bytes, what: str) -> None:
     if came == expected:
         return
     expect(len(came), len(expected), f"{what}, length in bytes")
-    at = next(index for index, (one, other) in enumerate(zip(came, expected, strict=True)) if one != other)
+    at, end = 0, len(expected)
+    while end - at > 1:  # by halves: a wrong last byte of a large copy is told at once
+        middle = (at + end) // 2
+        at, end = (middle, end) if came[at:middle] == expected[at:middle] else (at, middle)
     raise Wrong(f"{what}: byte {at} of {len(expected)}: expected {expected[at]:#04x}, came {came[at]:#04x}")
 
 
