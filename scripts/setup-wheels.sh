@@ -15,7 +15,9 @@ wheels=(
     cccl-12=nvidia-cuda-cccl-cu12==12.9.27      # what nccl.h includes by way of cuda_fp16.h
     cccl-13=nvidia-cuda-cccl==13.3.5.0.6
     triton=triton==3.9.0
+    nvml-11=nvidia-nvml-dev-cu11==11.8.86
     nvml=nvidia-nvml-dev-cu12==12.9.79
+    nvml-13=nvidia-nvml-dev==13.4.92
     nccl=nvidia-nccl-cu12==2.32.3
     torch-npu=torch-npu==2.14.0
 )

@@ -43,27 +43,28 @@ class Release(NamedTuple):
 
 
 TRITON = "triton/triton/backends"
-NVML = "nvml/nvidia/nvml_dev/include/nvml.h"
+NVML_11, NVML_12 = (f"{folder}/nvidia/nvml_dev/include/nvml.h" for folder in ("nvml-11", "nvml"))
+NVML_13 = "nvml-13/nvidia/cu13/include/nvml.h"
 NCCL, LIBNCCL = "nccl/nvidia/nccl/include/nccl.h", "nccl/nvidia/nccl/lib/libnccl.so.2"
 NPU = "torch-npu/torch_npu/include"
 
 RELEASES = (
     Release(
         "cuda", "11.8",
-        ("cuda-11/nvidia/cuda_runtime/include/cuda_runtime_api.h", "cuda-11/nvidia/cuda_runtime/include/cuda.h", NVML,
-         NCCL),
+        ("cuda-11/nvidia/cuda_runtime/include/cuda_runtime_api.h", "cuda-11/nvidia/cuda_runtime/include/cuda.h",
+         NVML_11, NCCL),
         (f"{TRITON}/nvidia/include",),  # which has what belongs to the compiler's own wheel
         ("cuda-11/nvidia/cuda_runtime/lib/libcudart.so.11.0", LIBNCCL),
     ),
     Release(
         "cuda", "12.9",
-        ("cuda-12/nvidia/cuda_runtime/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML, NCCL),
+        ("cuda-12/nvidia/cuda_runtime/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML_12, NCCL),
         (f"{TRITON}/nvidia/include", "cccl-12/nvidia/cuda_cccl/include"),
         ("cuda-12/nvidia/cuda_runtime/lib/libcudart.so.12", LIBNCCL),
     ),
     Release(
         "cuda", "13.5",
-        ("cuda-13/nvidia/cu13/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML, NCCL),
+        ("cuda-13/nvidia/cu13/include/cuda_runtime_api.h", f"{TRITON}/nvidia/include/cuda.h", NVML_13, NCCL),
         (f"{TRITON}/nvidia/include", "cccl-13/nvidia/cu13/include"),
         ("cuda-13/nvidia/cu13/lib/libcudart.so.13", LIBNCCL),
     ),
