@@ -54,9 +54,9 @@ class Document:
 
     Aliased containers are shared objects: a path through an alias leads to the place of the anchor's content, and so
     does that of a key that `<<` merged.
-    `entries` has the places by the identity of the container that holds the nodes, and `merges` those of the merge keys
-    that brought nodes into it; `joints` has the places, with the file, for containers that layers.py has put together
-    from several files.
+    `entries` has the places by the identity of the container that holds the nodes, and `merges` the container itself,
+    which may be no part of the data, with the places of the merge keys that brought nodes into it; `joints` has the
+    places, with the file, for containers that layers.py has put together from several files.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Document:
     lines: tuple[str, ...]
     root: Entry
     entries: Mapping[int, Mapping[str | int, Entry]]
-    merges: Mapping[int, Mapping[str | int, At]] = attrs.field(factory=dict)
+    merges: Mapping[int, tuple[Any, Mapping[str | int, At]]] = attrs.field(factory=dict)
     joints: Mapping[int, Mapping[str | int, tuple[Document, Entry]]] = attrs.field(factory=dict)
 
     def place(self, path: Sequence[str | int] = ()) -> Place:
@@ -149,7 +149,8 @@ class Document:
     def _merged_by(self, path: Sequence[str | int]) -> Iterator[str]:
         """Where merge keys brought in what is on the way to a node."""
         for part, (holder, document, _entry) in zip(path, self._way(path), strict=True):
-            merge = document.merges.get(id(holder), {}).get(part)
+            _holder, places = document.merges.get(id(holder), (None, {}))
+            merge = places.get(part)
             if merge is not None:
                 yield f"merged by `<<` at {document.name}:{merge[0]}:{merge[1]}"
 

@@ -107,7 +107,7 @@ class _Builder:
         self.stack: list[_Open] = []
         self.anchors: dict[str, _Node | None] = {}
         self.entries: dict[int, dict[str | int, Entry]] = {}
-        self.merges: dict[int, dict[str | int, At]] = {}
+        self.merges: dict[int, tuple[Any, dict[str | int, At]]] = {}
         self.root: _Node | None = None
         self.nodes = 0
         self.aliases = 0
@@ -185,7 +185,7 @@ class _Builder:
         done = self.stack.pop()
         self.entries[id(done.value)] = done.entries
         if done.merges:
-            self.merges[id(done.value)] = done.merges
+            self.merges[id(done.value)] = done.value, done.merges
         at = self._closed_span(done.at, event)
         node = _Node(done.value, at, weight=self.nodes - done.weight_before + 1, height=done.height + 1)
         self._finish(node, event, done.anchor)

@@ -195,6 +195,17 @@ def test_a_merged_key_has_its_place_where_the_anchor_is() -> None:
     assert document.diagnostic(("c", "b"), "wrong-value", "no").notes == ()
 
 
+def test_what_was_merged_and_is_gone_is_nobodys_merge_key() -> None:
+    inline = "".join(f"a{number}: {{<<: {{<<: {{b: 1}}, c: 2}}, d: [{{b: 3}}]}}\n" for number in range(200))
+    document = reading.read(inline.encode(), "x.yaml")
+
+    for number in range(200):
+        assert document.diagnostic((f"a{number}", "d", 0, "b"), "wrong-value", "no").notes == ()
+        assert document.diagnostic((f"a{number}", "b"), "wrong-value", "no").notes == (
+            f"merged by `<<` at x.yaml:{number + 1}:{len(str(number)) + 5}",
+        )
+
+
 @pytest.mark.parametrize(
     ("written", "place"), [("5", "1:9"), ("", "1:5"), ("[{b: 1}, 5]", "1:18"), ("[[{b: 1}]]", "1:10"), ('"x"', "1:9")]
 )
