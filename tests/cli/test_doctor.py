@@ -307,7 +307,11 @@ def test_an_unknown_forced_backend_is_a_finding(bare: CommandLine) -> None:
         ),
         ({"NBXRT_HIP_RUNTIME": "/nowhere/x.so"}, "NBXRT_HIP_RUNTIME names /nowhere/x.so, which is not there"),
         ({"NBXRT_BACKEND_PATH": "/nowhere/x.yaml"}, "NBXRT_BACKEND_PATH names /nowhere/x.yaml, which is not there"),
-        ({"NBXRT_BACKEND_PATH": "nowhere"}, "NBXRT_BACKEND_PATH names nowhere, which is not there"),
+        pytest.param(
+            {"NBXRT_BACKEND_PATH": "nowhere"},
+            "NBXRT_BACKEND_PATH names nowhere, which is not there",
+            marks=pytest.mark.tier("all"),
+        ),
     ],
     ids=["two roots", "a library that is not there", "a file that is not there", "one without a folder"],
 )

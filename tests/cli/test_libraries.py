@@ -72,6 +72,7 @@ def test_every_backend_is_listed_without_a_name(bare: CommandLine) -> None:
     assert ended.code == 0
 
 
+@pytest.mark.tier("all")
 def test_a_file_that_cannot_be_used_keeps_nobody_from_the_others(bare: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("contract: [", "utf-8")
 

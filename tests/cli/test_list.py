@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from nbxrt import descriptions
 from nbxrt.catalogue.sources import data_folder
 
@@ -83,6 +85,7 @@ def test_a_users_file_that_cannot_be_used_is_a_finding_and_hides_no_other(cli: C
     assert f"mine        cannot be used:\n            {file}:" in ended.out
 
 
+@pytest.mark.tier("all")
 def test_what_the_path_names_and_is_not_there_is_told_beside_the_list(cli: CommandLine) -> None:
     ended = cli("list", NBXRT_BACKEND_PATH="~/nowhere")
 

@@ -196,6 +196,7 @@ def test_two_packages_that_offer_one_name_are_both_named(site: Site) -> None:
     assert "other-gpu 1.0" in text
 
 
+@pytest.mark.tier("all")
 def test_a_broken_offer_takes_nobodys_place_and_a_file_that_is_offered_twice_is_one(site: Site) -> None:
     site.install("acme-old", "acme = gone.backends")
     site.install("acme-gpu", "acme = acme.gpu\nagain = acme.gpu", acme__gpu__acme=backend("acme"))

@@ -159,6 +159,7 @@ def test_a_link_that_somebody_else_may_turn_is_not_followed(file: Path, tmp_path
     assert trust.why_not(str(link)) == f"`{link}` belongs to the user 60002"
 
 
+@pytest.mark.tier("all")
 def test_libraries_are_not_loaded_for_a_file_that_is_not_followed(file: Path, tmp_path: Path) -> None:
     file.chmod(0o666)
 
