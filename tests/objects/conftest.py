@@ -162,7 +162,10 @@ def run() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def program(text: str, backend: Simulation | str = "host", **settings: object) -> subprocess.CompletedProcess[str]:
         if isinstance(backend, str):
-            return simulations.run(text, {"NBX_GPU_BACKEND": backend})
+            libraries = {
+                name: value for name, value in os.environ.items() if name.startswith(f"NBXRT_{backend.upper()}_")
+            }
+            return simulations.run(text, {"NBX_GPU_BACKEND": backend} | libraries)
         return simulations.run(text, {"NBX_GPU_BACKEND": backend.name} | backend.environment(**settings))
 
     return program

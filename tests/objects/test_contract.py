@@ -33,7 +33,7 @@ import numpy as np
 import nbxrt
 
 runtime = nbxrt.open()
-shares = "device" in runtime.description["interop"]["dlpack"]
+shares, hosts = (kind in runtime.description["interop"]["dlpack"] for kind in ("device", "pinned"))
 def imported(event, arguments):
     if event == "import" and sys.is_finalizing():
         os.write(2, f"imported {arguments[0]}\\n".encode())
@@ -49,7 +49,7 @@ array = nbxrt.from_numpy(np.arange(8.0))
 buffer.copy_from(bytearray(64), stream=stream)
 capsule, versioned = shares and array.__dlpack__(), shares and array.__dlpack__(max_version=(1, 0))
 taken = shares and nbxrt.from_dlpack(array)
-shared = shares and np.from_dlpack(nbxrt.from_numpy(np.arange(8.0), kind="pinned"))
+shared = hosts and np.from_dlpack(nbxrt.from_numpy(np.arange(8.0), kind="pinned"))
 cycle = Cycle()
 cycle.itself, cycle.held = cycle, [nbxrt.Buffer(64), nbxrt.Stream(), nbxrt.Event(), shares and array.__dlpack__()]
 if runtime.supports("stream_begin_capture"):
@@ -58,7 +58,7 @@ if runtime.supports("stream_begin_capture"):
     graph.launch(stream)
 
 def work():
-    held = [nbxrt.Buffer(64), nbxrt.Stream(), shares and np.from_dlpack(nbxrt.empty(8, kind="pinned"))]
+    held = [nbxrt.Buffer(64), nbxrt.Stream(), hosts and np.from_dlpack(nbxrt.empty(8, kind="pinned"))]
     ready.set()
     while True:
         time.sleep(0.001)

@@ -79,7 +79,7 @@ def test_what_is_wrong_with_a_module_or_a_launch_is_said(run: Callable[..., Any]
         def no_global(): module.get_global("table")
         def too_few(): nbxrt.launch(add, (1,), (1,), [nbxrt.zeros(1)])
         def untyped(): nbxrt.launch(add, (1,), (1,), [1])
-        def no_code(): nbxrt.Module("int")
+        def no_code(): nbxrt.Module("__kernel void f(\\n")
         def closed(): module.close(); nbxrt.launch(add, (1,), (1,), [])
         for use in (no_such, no_global, too_few, untyped, no_code, closed):
             try: use()
