@@ -57,6 +57,8 @@ def command(
     """
     if not headers and not libraries:
         raise click.UsageError("there is nothing to compare with: give --header FILE, --library FILE, or both")
+    if record is not None and not headers:
+        raise click.UsageError("--record keeps what headers declare: give --header FILE too")
     result = verifying.verify(
         name, headers=headers, include=include, libraries=libraries, version=dict(map(_version, versions))
     )
@@ -71,8 +73,6 @@ def command(
 
 
 def _keep(file: Path, result: Result) -> None:
-    if not result.headers:
-        raise click.UsageError("--record keeps what headers declare: give --header FILE too")
     if not result.ok:
         return  # what is wrong with the file, or with the headers, comes first
     try:

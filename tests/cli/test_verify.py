@@ -57,9 +57,19 @@ def test_json_has_the_rows(header: CommandLine) -> None:
     assert (row["state"], row["by"]) == ("ok", ["header"])
 
 
+def test_what_the_headers_declare_can_be_kept(header: CommandLine) -> None:
+    ended = header("verify", "host", *STANDARD, "--record", "signatures/host.json")
+
+    kept = json.loads((header.folder / "signatures" / "host.json").read_text("utf-8"))
+    assert ended.code == 0
+    assert kept["functions"]["memmove"] == {"role": "runtime", "is": {"p(v)(p(v), p(v), u8)": ["0"]}}
+    assert set(kept["releases"]["0"]["headers"]) == {"standard.h"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("host", "--library", "standard.h", "--record", "kept.json"), "--record keeps what headers declare"),
         (("host",), "give --header FILE, --library FILE, or both"),
         (("host", "--header", "nowhere.h"), "nowhere.h"),
         (("hots", *STANDARD), "did you mean `host`?"),
