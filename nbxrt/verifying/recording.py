@@ -6,6 +6,7 @@ parameter, and what pointers point to. It holds no text of the header.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -61,7 +62,7 @@ class Record:
         older = [name for name in among if not version or numbers[name] <= version]
         return max(older, key=numbers.__getitem__) if older else min(among, key=numbers.__getitem__)
 
-    def declared(self, symbol: str, release: str) -> dict[str, Any] | None:
+    def declared(self, symbol: str, release: str) -> Mapping[str, Any] | None:
         """The declaration in a release, as the compiler told it; None where its headers have no such function."""
         _role, signatures = self.functions.get(symbol, ("", {}))
         return next((parsed(text) for text, releases in signatures.items() if release in releases), None)
@@ -78,7 +79,8 @@ def written(declared: Mapping[str, Any]) -> str:
     return letter if kind in ("void", "function") else f"{letter}{declared['bytes']}"
 
 
-def parsed(text: str) -> dict[str, Any]:
+@functools.cache
+def parsed(text: str) -> Mapping[str, Any]:
     """The declaration of a function, from its text. Raises: ValueError."""
     returns, rest = _type(text)
     takes = []

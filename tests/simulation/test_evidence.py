@@ -99,6 +99,7 @@ def test_a_copy_of_a_shipped_file_with_a_mistake_has_no_simulation(tmp_path: Pat
     assert not (tmp_path / "simulation").exists()
 
 
+@pytest.mark.tier("all")
 @pytest.mark.needs("cxx")
 def test_headers_of_ones_own_are_kept_beside_the_file(tmp_path: Path, simulate: Callable[..., Any]) -> None:
     file = toys.write(tmp_path)

@@ -105,13 +105,17 @@ def _faults(result: Result) -> dict[str, tuple[str, ...]]:
     return {row.subject: row.faults for row in result.faults}
 
 
-def test_what_agrees_with_the_header_is_ok_and_the_header_is_read_as_c(tmp_path: Path) -> None:
-    result = _verified(tmp_path)
+@pytest.fixture(scope="module")
+def agreed(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The toy beside its header."""
+    return _verified(tmp_path_factory.mktemp("toy"))
 
-    assert _faults(result) == {}
-    assert result.ok
-    assert _row(result, "operations.malloc").declared == ("toyMalloc: toyError_t (*)(void**, long unsigned int)",)
-    assert _row(result, "structs.toyPointer_t").state is State.OK
+
+def test_what_agrees_with_the_header_is_ok_and_the_header_is_read_as_c(agreed: Result) -> None:
+    assert _faults(agreed) == {}
+    assert agreed.ok
+    assert _row(agreed, "operations.malloc").declared == ("toyMalloc: toyError_t (*)(void**, long unsigned int)",)
+    assert _row(agreed, "structs.toyPointer_t").state is State.OK
 
 
 def test_each_row_says_where_the_file_says_so(tmp_path: Path) -> None:
@@ -218,18 +222,14 @@ def test_a_macro_of_a_functions_name_does_not_hide_the_function_that_is_exported
     assert _row(result, "operations.sync").state is State.OK
 
 
-def test_a_number_whose_name_no_header_has_is_unverified_where_the_rest_agrees(tmp_path: Path) -> None:
-    result = _verified(tmp_path)
-
-    assert _row(result, "enums.memcpy_kind").state is State.OK
-    row = _row(result, "enums.memcpy_kind.default")
+def test_a_number_whose_name_no_header_has_is_unverified_where_the_rest_agrees(agreed: Result) -> None:
+    assert _row(agreed, "enums.memcpy_kind").state is State.OK
+    row = _row(agreed, "enums.memcpy_kind.default")
     assert (row.state, row.by, row.notes) == (State.UNVERIFIED, (), ("no header has `toyDefault`",))
 
 
-def test_a_number_and_a_code_that_the_file_does_not_name_are_unverified(tmp_path: Path) -> None:
-    result = _verified(tmp_path)
-
-    word, code = _row(result, "enums.memcpy_kind.host_to_device"), _row(result, "libraries.runtime.status.not_ready")
+def test_a_number_and_a_code_that_the_file_does_not_name_are_unverified(agreed: Result) -> None:
+    word, code = _row(agreed, "enums.memcpy_kind.host_to_device"), _row(agreed, "libraries.runtime.status.not_ready")
     assert (word.state, word.notes) == (
         State.UNVERIFIED,
         ("the file does not say under `headers` what 11 is called",),
@@ -240,8 +240,8 @@ def test_a_number_and_a_code_that_the_file_does_not_name_are_unverified(tmp_path
     )
 
 
-def test_an_enum_of_which_nothing_is_named_is_one_row(tmp_path: Path) -> None:
-    row = _row(_verified(tmp_path), "enums.memory_type")
+def test_an_enum_of_which_nothing_is_named_is_one_row(agreed: Result) -> None:
+    row = _row(agreed, "enums.memory_type")
 
     assert row.state is State.UNVERIFIED
     assert row.notes == ("the file does not name them under `headers`",)
