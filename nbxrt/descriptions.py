@@ -259,6 +259,20 @@ def _packages_files() -> "tuple[dict[str, Description], dict[str, errors.Descrip
     return _offered
 
 
+def passed_over() -> "tuple[str, ...]":
+    """What installed packages offer under a name that something else has, each with what has it."""
+    if not _packages_offer():
+        return ()
+    from nbxrt.catalogue import packages, sources
+
+    taken = sources.find().sources
+    return tuple(
+        f"`{name}` of the {each.origin} is not used: the name is that of {taken[name].shown} ({taken[name].origin})"
+        for name, each in packages.sources().items()
+        if name in taken
+    )
+
+
 def _packages_offer() -> bool:
     """Whether an installed package may offer a backend. What reads YAML is not imported to see that none does."""
     from importlib import metadata

@@ -32,7 +32,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         for row in rows:
             _write(writer, row)
     missing = descriptions.missing()
-    for each in missing:
+    for each in (*missing, *descriptions.passed_over()):
         Writer(stderr=True).line(f"warning: {each}")
     ctx.exit(FINDINGS if missing or any(row["faults"] for row in rows) else FINE)
 

@@ -118,6 +118,17 @@ def test_a_built_in_name_is_never_replaced(site: Site) -> None:
     assert site.python("import nbxrt; print(nbxrt.open('host').title)") == "Host memory\n"
 
 
+@pytest.mark.tier("all")
+def test_the_list_says_that_an_offer_is_passed_over(site: Site) -> None:
+    site.install("acme-gpu", "host = acme.gpu", acme__gpu__host=HOST)
+    code = "import sys; sys.stderr = sys.stdout; sys.argv[1:] = ['list']; from nbxrt.cli import main; main()"
+
+    assert (
+        "warning: `host` of the entry point `host = acme.gpu` of acme-gpu 1.0 is not used: "
+        "the name is that of backends/host.yaml (built in)\n"
+    ) in site.python(code)
+
+
 def test_a_file_extends_what_a_package_offers(site: Site, tmp_path: Path) -> None:
     site.install("acme-gpu", "acme = acme.gpu", acme__gpu__acme=backend("acme"))
     mine = tmp_path / "mine.yaml"
