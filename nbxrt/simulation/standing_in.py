@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _FLAGS = ("-shared", "-fPIC", "-O1", "-std=gnu11", "-pthread", "-w")
 #: The order in which the libraries of roles are linked: what others call comes first.
 _ROLES = ("driver", "runtime")
+#: Whether messages of Objective-C, which are assembly, are for this machine.
+_IS_FOR_THIS_MACHINE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 
 
 class StandIn:
@@ -99,7 +101,8 @@ def _compiled(texts: Mapping[str, str], name: str, linked: Sequence[Path], cache
     program = compiler()
     is_objective_c = not all(each.endswith(".c") for each in texts)
     if is_objective_c and (why := why_no_objective_c(program)):
-        raise CompilerError(f"the stand-in cannot be compiled here: {why}", hint=needs)
+        hint = needs if _IS_FOR_THIS_MACHINE else "build it on such a machine"
+        raise CompilerError(f"the stand-in cannot be compiled here: {why}", hint=hint)
     flags = [*_FLAGS, f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", *(["-lobjc"] if is_objective_c else [])]
     key = "\0".join((program, *flags, *(each.name for each in linked), *texts, *texts.values()))
     kept = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.stand-in"
@@ -121,7 +124,7 @@ def _compiled(texts: Mapping[str, str], name: str, linked: Sequence[Path], cache
 @functools.cache
 def why_no_objective_c(program: str) -> str:
     """Why a compiler does not make the stand-in for Objective-C, whose messages are assembly; empty when it does."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+    if not _IS_FOR_THIS_MACHINE:
         return "its messages are written for Linux on x86-64"
     command = [program, "-print-prog-name=cc1obj"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # the compiler
