@@ -4,7 +4,11 @@ It looks twice. First by the values themselves with their types, since that cost
 launches these. Then by what Triton tells apart in them, which many values have in common.
 """
 
+import struct
+
 from nbxrt.launch import generated, keys
+from nbxrt.launch.direct import FIELDS
+from nbxrt.launch.packing import BEGIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-#: Values of these types are equal only where they are the same; of floats, tuples and others that does not hold.
-_PLAIN = (int, bool, str, type(None))
+    from nbxrt.launch.direct import Plan
 
 #: Combinations of values that are remembered for one kernel and its options.
 _MOST_SEEN = 4096
@@ -26,13 +29,13 @@ class Table:
 
     def __init__(self) -> None:
         self.entries: dict[Any, Any] = {}
-        self.seen: dict[Any, Callable[..., Any]] = {}
+        self.seen: dict[Any, Any] = {}
 
-    def remember(self, values: "tuple[Any, ...]", go: "Callable[..., Any]") -> None:
-        """These values are launched by `go`."""
+    def remember(self, values: "tuple[Any, ...]", how: "Any") -> None:
+        """How these values are launched: a function, or what a plan keeps for them."""
         if len(self.seen) >= _MOST_SEEN:
             self.seen.clear()
-        self.seen[values] = go
+        self.seen[values] = how
 
 
 class Part:
@@ -50,7 +53,7 @@ def part(name: str, value: "Any", is_constant: bool) -> Part:
     kind = value.__class__
     if is_constant:
         key = keys.CONSTANT.format(n=name)
-        return Part(f"{name}, _type({name})", key, f"_type({name}) in _plain") if kind in _PLAIN else Part(key, key)
+        return Part(f"{name}, _type({name})", key, f"_type({name}) in _plain") if kind in keys.PLAIN else Part(key, key)
     if kind is int:
         return Part(f"{name}, _type({name})", keys.INTEGER.format(n=name), f"_type({name}) is _int")
     if kind is float:
@@ -64,35 +67,40 @@ def finder(
     title: str,
     parameters: "Sequence[inspect.Parameter]",
     parts: "Sequence[Part]",
+    plan: "Plan | None",
+    lines_before: "Sequence[str]",
     names: "dict[str, Any]",
 ) -> "Callable[..., Any]":
     """The function: a grid as `kernel.grids` has it, the kernel's parameters, options. `names` are what it refers to.
 
-    Wanted there: `_nbx_table`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_device`, and what says that something
-    unusual may be set: `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`, `_nbx_runtime`, `_nbx_compilation`.
+    Where there is a `plan` it launches by itself what was seen, after `lines_before`, which bind `_nbx_s`.
+    Wanted in `names`: `_nbx_table`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; with a plan `_nbx_call`,
+    `_nbx_long` and `_nbx_refused`; and what says that something unusual may be set: `_nbx_enter`, `_nbx_exit`,
+    `_nbx_hooks`, `_nbx_runtime`, `_nbx_compilation`.
     """
     if not any(each.key.endswith(f".{keys.ATTRIBUTE}") for each in parts):
-        parts = [*parts, Part("_nbx_device()", "_nbx_device()")]
+        parts = [*parts, Part("_nbx_ask_device()", "_nbx_ask_device()")]
     given = ", ".join(parameter.name for parameter in parameters)
-    everything = f"({given},)" if given else "()"
+    everything = f"_nbx_grid, ({given}{',' * bool(given)}), _nbx_options"
     seen = ", ".join(each.seen for each in parts)
     key = ", ".join(each.key for each in parts)
-    holds = " and ".join(each.holds for each in parts if each.holds)
-    table = "(_nbx_variant(_nbx_options) if _nbx_options else _nbx_table)"
-    by_values = f"(_nbx_variant(_nbx_options).seen if _nbx_options else _nbx_seen)[{seen},]"
+    holds = " and ".join(each.holds for each in parts if each.holds) or "True"
+    found = "_nbx_go" if plan is None else ", ".join([*(f"_nbx_{each}" for each in FIELDS), *plan.names])
+    how = "_nbx_entry.launch" if plan is None else f"_nbx_entry.kept(({given}{',' * bool(given)}))"
     lines = [
         f"def {title}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
         "    if _nbx_enter or _nbx_exit or _nbx_hooks or _nbx_runtime or _nbx_compilation:",
-        f"        _nbx_done = _nbx_odd(_nbx_grid, {everything}, _nbx_options)",
+        f"        _nbx_done = _nbx_odd({everything})",
         "        if _nbx_done: return _nbx_done[0]",
-        f"    try: _nbx_go = {by_values}",
+        f"    try: {found} = (_nbx_variant(_nbx_options).seen if _nbx_options else _nbx_seen)[{seen},]",
         "    except _nbx_Unseen:",
         "        try:",
-        f"            _nbx_here = {table}",
-        f"            _nbx_go = _nbx_here.entries[{key},].launch",
-        f"        except _nbx_Unseen: return _nbx_miss(_nbx_grid, {everything}, _nbx_options)",
-        *([f"        if {holds}: _nbx_here.remember(({seen},), _nbx_go)"] if holds else []),
-        f"    return _nbx_go(_nbx_grid, {given})",
+        "            _nbx_here = _nbx_variant(_nbx_options) if _nbx_options else _nbx_table",
+        f"            _nbx_entry = _nbx_here.entries[{key},]",
+        f"        except _nbx_Unseen: return _nbx_miss({everything})",
+        f"        if {holds}: _nbx_here.remember(({seen},), {how})",
+        f"        return _nbx_entry.launch(_nbx_grid, {given})",
+        *([f"    return _nbx_go(_nbx_grid, {given})"] if plan is None else _launch_lines(plan, lines_before, given)),
     ]
     names |= {
         "_int": int,
@@ -101,11 +109,31 @@ def finder(
         "_integer": keys.integer,
         "_key": keys.of,
         "_constant": keys.constant,
-        "_plain": frozenset(_PLAIN),
+        "_plain": keys.PLAIN,
+        "_Empty": IndexError,
+        "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
         "_nbx_seen": names["_nbx_table"].seen,
         "_nbx_Unseen": (KeyError, AttributeError, TypeError, keys.UnknownKindError),
     }
     return generated.made("\n".join(lines), with_defaults(parameters, names), title)
+
+
+def _launch_lines(plan: "Plan", lines_before: "Sequence[str]", given: str) -> "list[str]":
+    everything = f"_nbx_grid, ({given}{',' * bool(given)}), _nbx_options"
+    return [
+        f"    if _nbx_take is None: return _nbx_kernel(_nbx_grid, {given})",
+        *lines_before,
+        *generated.memory_lines(plan.arrays),
+        "    try: _nbx_slot = _nbx_take()",
+        "    except _Empty: _nbx_slot = _nbx_fresh()",
+        "    _nbx_buffer, _nbx_configuration, _nbx_arguments = _nbx_slot",
+        f"    try: _nbx_pack(_nbx_buffer, {BEGIN}, {', '.join(plan.written)})",
+        f"    except _Odd: return _nbx_long({everything})",
+        "    _nbx_code = _nbx_call(_nbx_configuration, _nbx_function, _nbx_arguments, None)",
+        "    _nbx_give(_nbx_slot)",
+        f"    if _nbx_code: return _nbx_refused(_nbx_code, _nbx_s, {everything})",
+        "    return _nbx_kernel",
+    ]
 
 
 def finder_of_grids(

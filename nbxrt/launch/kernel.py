@@ -15,7 +15,8 @@ from types import MethodType
 
 from nbxrt import errors
 from nbxrt.device import make_current
-from nbxrt.launch import checking, finding, keys, packing, sending, streams
+from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending, streams
+from nbxrt.launch.direct import Plan
 from nbxrt.launch.launcher import failure
 from nbxrt.objects.device import Device
 from nbxrt.objects.memory import Memory
@@ -49,12 +50,33 @@ class _Caches(defaultdict):  # type: ignore[type-arg]
 
 
 class Entry:
-    """A compiled kernel, and the function that launches it on one device with arguments of the kinds of one key."""
+    """A compiled kernel on one device, and the functions for arguments of the kinds of one key.
 
-    __slots__ = ("compiled", "launch")
+    `launch` launches it, `failed` is called where the vendor has refused that; `kept` is what the kernel's plan keeps
+    for values.
+    """
 
-    def __init__(self, compiled: "Any", launch: "Callable[..., Any]") -> None:
-        self.compiled, self.launch = compiled, launch
+    __slots__ = ("_device", "_plan", "_shape", "compiled", "failed", "launch")
+
+    def __init__(
+        self,
+        compiled: "Any",
+        device: int,
+        plan: "Plan | None",
+        launch: "Callable[..., Any]",
+        failed: "Callable[..., Any]",
+    ) -> None:
+        self.compiled, self.launch, self.failed = compiled, launch, failed
+        self._device, self._plan, self._shape = device, plan, compiled.run.shape
+
+    def kept(self, values: "tuple[Any, ...]") -> "tuple[Any, ...]":
+        """How the finder launches these values: by what was prepared for them, or by passing them on."""
+        plan: Any = self._plan
+        found: tuple[Any, ...] | None = None
+        if sending.can_send(self._shape) and self._shape.clusters == 1:
+            found = plan.prepared(self._shape, self.compiled, self._device, values)
+        passed_on: tuple[Any, ...] = plan.passed_on(self.launch)
+        return found or passed_on
 
 
 class Kernel:
@@ -78,6 +100,8 @@ class Kernel:
         self.caches_before = jit.device_caches
         jit.device_caches = _Caches(self)  # what another driver had compiled is not of this one
         self.is_forgotten = False
+        #: How the finder launches by itself; False where it cannot, None before a launch has shown its arguments.
+        self.plan: Plan | bool | None = None
         self.is_supported = all(parameter.kind not in _UNBOUND for parameter in self.parameters)
         #: The generated functions, once a launch has shown what its arguments are: by extents, and by a function.
         self.launch: Callable[..., Any] | None = None
@@ -143,9 +167,13 @@ class Kernel:
         if reason:
             return self.fall_back(reason, grid, arguments, options)
         with self.lock:
-            if self.launch is None:
+            if self.plan is None:
+                self.plan = self._planned(arguments)
+        compiled = self.miss(grid, arguments, options)
+        with self.lock:
+            if self.launch is None and not self.is_forgotten:
                 self._generate(arguments)
-        return self.miss(grid, arguments, options)
+        return compiled
 
     def _bind(self, given: "tuple[Any, ...]", named: "dict[str, Any]") -> "tuple[tuple[Any, ...], dict[str, Any]]":
         """The values of all parameters in order, and the options.
@@ -163,27 +191,52 @@ class Kernel:
 
     # the generated functions
 
+    def _planned(self, arguments: "tuple[Any, ...]") -> "Plan | bool":
+        roles = {
+            name: direct.role(value, name in self.constants) for name, value in zip(self.names, arguments, strict=True)
+        }
+        call, _attributes = self.session.driver.runtime.launches.of({})
+        if not all(roles.values()) or call.configuration is None:
+            return False
+        return direct.Plan(roles, packing.configuration_order(call.configuration))
+
     def _generate(self, arguments: "tuple[Any, ...]") -> None:
         """Make the functions that find a launch; these arguments show what kind each is of."""
-        session = self.session
+        session, runtime = self.session, self.session.driver.runtime
         parts = [
             finding.part(name, value, name in self.constants) for name, value in zip(self.names, arguments, strict=True)
         ]
-        names = {
+        names: dict[str, Any] = {
             "_nbx_table": self.table,
             "_nbx_variant": self.variant,
             "_nbx_miss": self.miss,
+            "_nbx_long": self.miss,
+            "_nbx_refused": self._refused,
             "_nbx_odd": self._odd,
-            "_nbx_device": session.driver.get_current_device,
+            "_nbx_ask_device": session.driver.get_current_device,
             "_nbx_enter": session.enter,
             "_nbx_exit": session.exit,
             "_nbx_hooks": self.jit.pre_run_hooks,
             "_nbx_runtime": session.knobs.runtime.__dict__,
             "_nbx_compilation": session.knobs.compilation.__dict__,
+            "_nbx_call": runtime.launches.of({})[0].function,
+            "_nbx_note": _note,
+            **sending.of_streams(runtime),
         }
+        long = f"_nbx_long(_nbx_grid, ({''.join(f'{name}, ' for name in self.names)}), _nbx_options)"
+        before = [
+            *generated.globals_lines(self._used_globals(), names, long),
+            *(generated.device_lines("_nbx_device", long) if runtime.device_count() > 1 else ()),
+            *generated.stream_lines("_nbx_device", long),
+        ]
         by_grid = {"_nbx_grids": self.grids, "_nbx_bound": self.bound}
+        plan = self.plan if isinstance(self.plan, Plan) else None
         self.dynamic = finding.finder_of_grids(self.name, self.parameters, by_grid)
-        self.launch = finding.finder(self.name, self.parameters, parts, names)
+        self.launch = finding.finder(self.name, self.parameters, parts, plan, before, names)
+
+    def _used_globals(self) -> "list[tuple[str, Any, dict[str, Any]]]":
+        """The global variables that the kernel was compiled with: names, values, and where they are."""
+        return [(name, *found) for (name, _where), found in self.jit.used_global_vals.items()]
 
     def variant(self, options: "dict[str, Any]") -> finding.Table:
         """The launches with these options. Raises: TypeError for one without a hash."""
@@ -287,7 +340,12 @@ class Kernel:
 
     def _made(self, device: int, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> Entry:
         compiled = self._compiled(grid, arguments, options)
-        return Entry(compiled, self._sender(compiled, device, arguments, options))
+        launcher = compiled.run
+        launcher.prepare(compiled.function)
+        slow = functools.partial(self._checked, launcher, compiled, device)
+        failed = functools.partial(self._failed, launcher.shape, slow)
+        plan = self.plan if isinstance(self.plan, Plan) else None
+        return Entry(compiled, device, plan, self._sender(compiled, device, arguments, options, slow, failed), failed)
 
     def _compiled(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """The compiled kernel, by Triton's own binder and compiler, loaded on the current device."""
@@ -301,19 +359,23 @@ class Kernel:
         return compiled
 
     def _sender(
-        self, compiled: "Any", device: int, arguments: "tuple[Any, ...]", options: "dict[str, Any]"
+        self,
+        compiled: "Any",
+        device: int,
+        arguments: "tuple[Any, ...]",
+        options: "dict[str, Any]",
+        slow: "Callable[..., Any]",
+        failed: "Callable[..., Any]",
     ) -> "Callable[..., Any]":
         """The function that packs arguments of these kinds and launches the compiled kernel."""
         launcher = compiled.run
-        launcher.prepare(compiled.function)
-        slow = functools.partial(self._checked, launcher, compiled, device)
         if not sending.can_send(launcher.shape):
             return functools.partial(self._sent, slow, options)
         names = {
             "_nbx_kernel": compiled,
             "_nbx_function": ctypes.c_void_p(compiled.function),
             "_nbx_slow": slow,
-            "_nbx_failed": functools.partial(self._failed, launcher.shape, slow),
+            "_nbx_failed": failed,
             "_nbx_changed": functools.partial(self._changed, options),
             "_nbx_note": _note,
         }
@@ -323,7 +385,7 @@ class Kernel:
             self.session.driver.runtime,
             device,
             dict(zip(self.names, arguments, strict=True)),
-            [(name, *found) for (name, _where), found in self.jit.used_global_vals.items()],
+            self._used_globals(),
             names,
         )
 
@@ -338,8 +400,7 @@ class Kernel:
     def _has_changed(self) -> bool:
         """Whether a global variable that the kernel was compiled with is another one now."""
         missing = object()
-        used = self.jit.used_global_vals.items()
-        return any(variables.get(name, missing) != value for (name, _where), (value, variables) in used)
+        return any(variables.get(name, missing) != value for name, value, variables in self._used_globals())
 
     def _changed(self, options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
         return self.fall_back("a global variable that has changed", grid, arguments, options)
@@ -363,6 +424,13 @@ class Kernel:
         stream = streams.current(self.session.driver.runtime, device)
         _note(stream, *arguments)
         launcher.launcher.launch(extents, stream, ctypes.c_void_p(compiled.function), arguments, self.names)
+
+    def _refused(
+        self, code: int, stream: int, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]"
+    ) -> "Any":
+        """The vendor refused a launch that the finder made itself."""
+        entry = self.variant(options).entries[self.key(arguments)]
+        return entry.failed(code, stream, grid, *arguments)
 
     def _failed(
         self, shape: "Any", slow: "Callable[..., Any]", code: int, stream: int, grid: "Grid", *arguments: "Any"

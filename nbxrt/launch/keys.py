@@ -27,6 +27,9 @@ _MOST_SMALL = 2**31 - 1
 #: The attribute in which an array of nbxrt keeps its key; it has none before its first launch.
 ATTRIBUTE = "launch_key"
 
+#: Values of these types are equal only where they are the same; of floats, tuples and others that does not hold.
+PLAIN = frozenset((int, bool, str, type(None)))
+
 _pointers: "dict[tuple[Any, ...], int]" = {}
 _lock = threading.Lock()
 #: A number for each runtime, so that no key keeps one alive; never given twice.

@@ -40,6 +40,8 @@ OPAQUE = {"nvTmaDesc": NBYTES}
 
 _CELL = 8  # every value begins at a multiple of this, which is the widest alignment of a scalar
 _ALIGNED = 128
+#: The byte of a slot where the values begin.
+BEGIN = _ALIGNED
 
 
 def format_of(kind: str) -> str:
@@ -139,12 +141,13 @@ class Slots:
         self._attribute_count = len(attributes)
         self.pool: list[Any] = []
         #: One `struct` format for all that a launch writes, and the byte where it begins.
-        self.begin = _ALIGNED
-        self.format = "=" + "".join(_spaced(kinds, values, self.offsets))
-        self.order: list[str | bytes] = []
-        for part in _configuration(self.layout, fixed) if self.layout else ():
-            self.order.append(part)
-            self.format += _WRITTEN[part] if isinstance(part, str) else f"{len(part)}s"
+        self.begin = BEGIN
+        self.order: list[str | bytes] = list(_configuration(self.layout, fixed)) if self.layout else []
+        #: The end of it, which writes `order`.
+        self.configuration_format = "".join(
+            _WRITTEN[part] if isinstance(part, str) else f"{len(part)}s" for part in self.order
+        )
+        self.format = "=" + "".join(_spaced(kinds, values, self.offsets)) + self.configuration_format
 
     def fresh(self) -> "tuple[Any, Any, Any]":
         """A new slot: its memory, and what the launch function takes for the configuration and for the arguments."""
@@ -172,6 +175,11 @@ _WRITTEN = {"grid": "12s", "stream": "Q"}
 def grid_bytes(x: int, y: int, z: int) -> bytes:
     """Three extents as a launch's configuration has them."""
     return struct.pack("=3I", x, y, z)
+
+
+def configuration_order(layout: "Mapping[str, int]") -> "list[str | bytes]":
+    """`order` of every launch by this configuration, with bytes of no meaning for what is fixed."""
+    return list(_configuration(layout, {"block": bytes(12), "shared_memory": bytes(4)}))
 
 
 def _configuration(layout: "Mapping[str, int]", fixed: "Mapping[str, bytes]") -> "Iterator[str | bytes]":

@@ -47,11 +47,8 @@ def sender(
         "_nbx_give": shape.slots.pool.append,
         "_nbx_fresh": shape.slots.fresh,
         "_nbx_call": shape.call.function,
-        "_nbx_torch": streams.torchs_own,
-        "_nbx_modules": sys.modules,
         "_nbx_pointer": ctypes.c_void_p,
-        "_nbx_current": runtime.current,
-        "_nbx_entered": runtime.entered,
+        **of_streams(runtime),
         "_nbx_bfloat16": bfloat16,
         "_Empty": IndexError,
         "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
@@ -75,6 +72,16 @@ def sender(
         "    return _nbx_kernel",
     ]
     return generated.made("\n".join(lines), names, function)
+
+
+def of_streams(runtime: "Runtime") -> "dict[str, Any]":
+    """What the lines about devices and streams refer to."""
+    return {
+        "_nbx_current": runtime.current,
+        "_nbx_entered": runtime.entered,
+        "_nbx_torch": streams.torchs_own,
+        "_nbx_modules": sys.modules,
+    }
 
 
 def _arrays(shape: "Shape", arguments: "Mapping[str, Any]") -> "list[str]":

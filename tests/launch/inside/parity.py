@@ -48,11 +48,11 @@ def compared(case, vendor, simulate, stub, monkeypatch):
         return array(runtime, 1 << 16, dtype, offset=offset)
 
     kernel, grid, given, named = CASES[case](kernels, make)
-    kernel[grid](*given, **named)
-    compiled = kernel[grid](*given, **named)
+    for _each in range(4):  # compiled, found by its key, by its values, and once more
+        compiled = kernel[grid](*given, **named)
     runtime.sync()
-    mine, again = simulation.launches()
-    assert mine == again
+    mine, *again = simulation.launches()
+    assert [mine] * 3 == again
     assert nbxrt.triton.stats()["fallbacks"] == {}
     nbxrt.triton.uninstall()
     stub.stub_expect(len(mine.arguments), (ctypes.c_int * 64)(*map(len, mine.arguments)))
