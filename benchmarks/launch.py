@@ -1,6 +1,6 @@
 """What the host pays for one launch of a Triton kernel: nbxrt, Triton's own way, cuda.core, and the bare call.
 
-    python benchmarks/launch.py [BACKEND] [--rounds N] [--burst N]
+    python benchmarks/launch.py [BACKEND] [--rounds N] [--burst N] [--without WAY]
     python benchmarks/launch.py --stub              no device: a function that does nothing in the driver's place
 
 On a device, launches come in bursts that are short enough that the queue never fills, on the default stream, every
@@ -153,13 +153,14 @@ class Ways:
         return {"5 arguments": lambda: launch(stream, config, kernel, x, y, out, n, null, null)}
 
 
-def on_a_device(backend: str | None, rounds: int, count: int) -> dict[str, Any]:
+def on_a_device(backend: str | None, rounds: int, count: int, without: list[str]) -> dict[str, Any]:
     runtime = nbxrt.open(backend)
     nbxrt.triton.install(runtime)
     import triton
     import triton_kernels as kernels
 
     ways = Ways(runtime, kernels)
+    ways.skipped |= dict.fromkeys(without, "it was not asked for")
     order = {"bare": ways.bare, "nbxrt": ways.nbxrt, "cuda.core": ways.core, "triton": ways.triton}
     times: dict[str, dict[str, list[float]]] = {}
     fallbacks: dict[str, int] = {}
@@ -181,7 +182,16 @@ def on_a_device(backend: str | None, rounds: int, count: int) -> dict[str, Any]:
                 ways.skipped[name] = f"{type(failure).__name__}: {failure}"
             fallbacks |= nbxrt.triton.stats()["fallbacks"]
     facts = {"device": runtime.device_name(0), "triton": triton.__version__, "burst": count, "rounds": rounds}
-    return facts | _told(times) | {"skipped": ways.skipped, "fallbacks": fallbacks, "interpreter": interpreter()}
+    return (
+        facts
+        | _told(times)
+        | {
+            "skipped": ways.skipped,
+            "fallbacks": fallbacks,
+            "interpreter": interpreter(),
+            "torch": "torch" in sys.modules,
+        }
+    )
 
 
 def _told(times: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
@@ -240,12 +250,13 @@ def main() -> None:
     given.add_argument("--rounds", type=int, default=8)
     given.add_argument("--burst", type=int, default=64)
     given.add_argument("--stub", action="store_true")
+    given.add_argument("--without", action="append", default=[], metavar="WAY", help="such as triton, and so torch")
     arguments = given.parse_args()
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     facts = (
         on_a_stub(arguments.rounds)
         if arguments.stub
-        else on_a_device(arguments.backend, arguments.rounds, arguments.burst)
+        else on_a_device(arguments.backend, arguments.rounds, arguments.burst, arguments.without)
     )
     print(json.dumps({"python": platform.python_version(), **facts}, indent=1))
 

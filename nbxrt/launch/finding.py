@@ -74,9 +74,9 @@ def finder(
     """The function: a grid as `kernel.grids` has it, the kernel's parameters, options. `names` are what it refers to.
 
     Where there is a `plan` it launches by itself what was seen, after `lines_before`, which bind `_nbx_s`.
-    Wanted in `names`: `_nbx_table`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; with a plan `_nbx_call`,
-    `_nbx_long` and `_nbx_refused`; and what says that something unusual may be set: `_nbx_enter`, `_nbx_exit`,
-    `_nbx_hooks`, `_nbx_runtime`, `_nbx_compilation`.
+    Wanted in `names`: `_nbx_table`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; what says that a thing
+    out of the ordinary may be set, `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`, `_nbx_runtime`, `_nbx_compilation`; with a
+    plan `_nbx_call`, `_nbx_long` and `_nbx_refused`.
     """
     if not any(each.key.endswith(f".{keys.ATTRIBUTE}") for each in parts):
         parts = [*parts, Part("_nbx_ask_device()", "_nbx_ask_device()")]
