@@ -14,7 +14,7 @@ from triton.compiler import make_backend
 from triton.runtime.jit import create_function_from_signature
 
 import nbxrt
-from nbxrt.launch import keys
+from nbxrt.launch import direct, finding, keys
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.memory import Memory
 
@@ -90,6 +90,55 @@ def test_arguments_with_one_key_have_one_specialisation(target, monkeypatch, sim
         assert found.setdefault(key, specialised) == specialised, (key, given)
 
     assert len(found) > 1000
+
+
+class Counted:
+    """What stands for a compiled kernel: it answers with its key, and remembers for which values it was kept."""
+
+    def __init__(self, key, plan) -> None:
+        self.key, self.plan = key, plan
+
+    def launch(self, *_given):
+        return self.key
+
+    def kept(self, _values):
+        return self.plan.passed_on(self.launch)
+
+
+@pytest.mark.parametrize("has_plan", [False, True])
+def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, simulate):
+    _simulation, runtime = simulate()
+    values = Values(2, runtime)
+    parameters = list(kernels.add.signature.parameters.values())
+    names = [parameter.name for parameter in parameters]
+    found = 0
+
+    for _each in range(100):
+        first = [values.one() for _name in names[:4]] + [16]
+        roles = {name: direct.role(value, name == "BLOCK") for name, value in zip(names, first, strict=True)}
+        plan = direct.Plan(roles, ["grid", b"", "stream"]) if has_plan and all(roles.values()) else None
+        table = finding.Table()
+
+        def miss(_grid, given, _options, entries=table.entries, plan=plan):
+            key = (*map(keys.of, given[:4]), keys.constant(given[4]))
+            if not any(part.__class__ is int and part >= keys.FIRST_POINTER for part in key[:4]):
+                key = (*key, 0)
+            return entries.setdefault(key, Counted(key, plan)).key
+
+        parts = [finding.part(name, value, name == "BLOCK") for name, value in zip(names, first, strict=True)]
+        options = dict.fromkeys(("enter", "exit", "hooks", "runtime", "compilation"))
+        launch = finding.finder("add", parameters, parts, plan, (), {
+            **{f"_nbx_{name}": value for name, value in options.items()},
+            "_nbx_table": table, "_nbx_miss": miss, "_nbx_ask_device": lambda: 0, "_nbx_variant": None,
+        })  # fmt: skip
+        some = [[*first], *([values.one() for _name in names[:4]] + [values.random.choice([16, True, 1, 1.0, 0])]
+                            for _other in range(20))]  # fmt: skip
+        for given in values.random.choices(some, k=100):
+            key = miss(None, given, {}, {})
+            assert launch(None, *given)[: len(key)] == key, given
+            found += len(table.seen) > 0
+
+    assert found > 1000
 
 
 @pytest.mark.parametrize("value", [*EDGES, True, 1.0, None, tl.constexpr(3)], ids=str)
