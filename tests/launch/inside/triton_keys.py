@@ -92,6 +92,10 @@ def test_arguments_with_one_key_have_one_specialisation(target, monkeypatch, sim
     assert len(found) > 1000
 
 
+#: Equal, and yet not the same.
+TWINS = {0: (0, False, 0.0, -0.0), 1: (1, True, 1.0), 16: (16, 16.0)}
+
+
 class Counted:
     """What stands for a compiled kernel: it answers with its key, and remembers for which values it was kept."""
 
@@ -114,7 +118,7 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
     found = 0
 
     for _each in range(100):
-        first = [values.one() for _name in names[:4]] + [16]
+        first = [values.random.choice([values.one(), 0, 1]) for _name in names[:4]] + [16]
         roles = {name: direct.role(value, name == "BLOCK") for name, value in zip(names, first, strict=True)}
         plan = direct.Plan(roles, ["grid", b"", "stream"]) if has_plan and all(roles.values()) else None
         table = finding.Table()
@@ -131,8 +135,12 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
             **{f"_nbx_{name}": value for name, value in options.items()},
             "_nbx_table": table, "_nbx_miss": miss, "_nbx_ask_device": lambda: 0, "_nbx_variant": None,
         })  # fmt: skip
-        some = [[*first], *([values.one() for _name in names[:4]] + [values.random.choice([16, True, 1, 1.0, 0])]
-                            for _other in range(20))]  # fmt: skip
+        some = [first]
+        for _other in range(20):  # like one that was, but for one argument: equal to it where it can be, or any
+            given, at = [*values.random.choice(some)], values.random.randrange(5)
+            twins = TWINS.get(given[at], ()) if isinstance(given[at], (int, float)) else ()
+            given[at] = values.random.choice([*twins, values.one() if at < 4 else 1])
+            some.append(given)
         for given in values.random.choices(some, k=100):
             key = miss(None, given, {}, {})
             assert launch(None, *given)[: len(key)] == key, given
