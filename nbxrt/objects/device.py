@@ -31,13 +31,13 @@ class Device:
     Raises: DeviceIndexError naming index and count, ArgumentTypeError; NoDeviceError; BackendNotFoundError.
     """
 
-    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "runtime", "thread_state")
+    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "is_only", "runtime")
 
     runtime: "Runtime"
     _device_idx: int
     _current: "Any"
-    #: Its `index` is the calling thread's current device. Where there is one device alone, no thread has to be asked.
-    thread_state: "Any"
+    #: Whether there is no other, so that no thread has to be asked for its current device.
+    is_only: bool
     _default: "Any"
     _later: "list[tuple[Any, ...]]"
     _used: bool
@@ -178,7 +178,7 @@ class Device:
         No other device gets a context by it: where the calling thread never chose a device, putting it back by a call
         would make one on the device that it found (CUDA since 12), so the function is called in a thread of its own.
         """
-        if getattr(self._current, "index", None) == self._device_idx:
+        if self._current.__dict__.get("index") == self._device_idx:
             if self._later:
                 self._release_later()
             return function(*arguments)
@@ -195,7 +195,7 @@ class Device:
 
         Where `on` would need a thread, it is called at the next call on this device.
         """
-        if getattr(self._current, "index", None) == self._device_idx:
+        if self._current.__dict__.get("index") == self._device_idx:
             function(*arguments)
             return
         found = self.runtime.get_device()
@@ -295,18 +295,9 @@ def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
             device: Device = object.__new__(cls)
             device.runtime, device._device_idx = runtime, index  # noqa: SLF001
             device._current, device._default, device._later, device._used = runtime.current, None, [], False  # noqa: SLF001
-            device.thread_state = runtime.current if runtime.device_count() > 1 else _Only()
+            device.is_only = runtime.device_count() == 1
             state.devices[index] = device
         return state.devices[index]
-
-
-class _Only:
-    """What is current for every thread where there is one device."""
-
-    __slots__ = ("index",)
-
-    def __init__(self) -> None:
-        self.index = 0
 
 
 def _first_entry(here: "dict[str, Any]") -> "int | None":

@@ -153,10 +153,13 @@ def capsule(array: "DeviceArray", *, versioned: bool, minor: int = VERSION[1], c
     """A capsule of the array, which keeps the memory until its consumer is done. Raises: ExchangeError."""
     if not array.memory.is_open:
         array.memory.check()
-    form = VERSIONED if versioned else LEGACY
-    key = (versioned, minor, copied)
-    exports = array.exports
-    structure = (exports.get(key) if exports else None) or _structure(array, form, key)
+    form, key = VERSIONED if versioned else LEGACY, (versioned, minor, copied)
+    structure = (array.exports.get(key) if array.exports else None) or _structure(array, form, key)
+    return _filled(array, form, structure)
+
+
+def _filled(array: "DeviceArray", form: Form, structure: bytes) -> "Any":
+    """A capsule with a structure."""
     try:
         block = form.spare.pop()
     except IndexError:
@@ -236,6 +239,11 @@ UNSAID: "Any" = ()
 
 def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device: "Any", copy: "bool | None") -> "Any":
     """What `__dlpack__` answers. Raises: ExchangeError; ArgumentTypeError, ArgumentValueError."""
+    if stream == -1 and dl_device is UNSAID and copy is UNSAID and array.exports and array.memory.is_open:
+        try:  # what was asked before is answered as before
+            return _filled(array, *array.exports[max_version])
+        except (KeyError, TypeError):
+            pass
     versioned, minor, copied = False, VERSION[1], False
     if max_version is not None:
         major, asked_minor = pair(max_version, "`__dlpack__`: `max_version`")
@@ -251,7 +259,11 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
         array, copied = array.copy(), True
     if stream != -1:
         hand_over(array, None if stream is UNSAID else stream, "`__dlpack__`: `stream`")
-    return capsule(array, versioned=versioned, minor=minor, copied=copied)
+    answer = capsule(array, versioned=versioned, minor=minor, copied=copied)
+    if array.exports is not None and not copied and max_version.__class__ is not list:
+        form = VERSIONED if versioned else LEGACY
+        array.exports[max_version] = form, array.exports[versioned, minor, copied]
+    return answer
 
 
 def pair(given: "Any", what: str) -> "tuple[int, int]":

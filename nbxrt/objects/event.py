@@ -27,8 +27,8 @@ class Event(Closing):
     """
 
     __slots__ = (
-        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_process", "device", "handle", "is_recorded",
-        "runtime", "timing",
+        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_is_only", "_process", "device", "handle",
+        "is_recorded", "runtime", "timing",
     )  # fmt: skip
 
     device: Device
@@ -50,8 +50,8 @@ class Event(Closing):
     def _stand_for(self, device: Device, handle: int, timing: bool) -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
         self.handle, self.timing, self.is_recorded = handle, timing, False
-        self._argument, self._calls, self._current = argument(handle), device.runtime.prebuilt, device.thread_state
-        self._process = process[0]
+        self._argument, self._calls, self._current = argument(handle), device.runtime.prebuilt, device.runtime.current
+        self._is_only, self._process = device.is_only, process[0]
 
     def __repr__(self) -> str:
         state = "closed" if self.handle is None else "recorded" if self.is_recorded else "never recorded"
@@ -68,9 +68,13 @@ class Event(Closing):
         if stream.__class__ is not Stream:
             stream = as_stream(stream, self.device)
         try:  # the usual case: both of the current device, and open
-            here = stream.device is self.device and self._current.index == self._device_idx
-            code = self._calls.event_record(self._argument, stream.argument) if here else None
-        except AttributeError:
+            here = self._is_only or self._current.__dict__["index"] == self._device_idx
+            code = (
+                self._calls.event_record(self._argument, stream.argument)
+                if here and stream.device is self.device
+                else None
+            )
+        except (AttributeError, KeyError):
             code = None
         if code != 0:
             self._record(stream, code)

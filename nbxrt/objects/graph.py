@@ -29,18 +29,18 @@ class Graph(Closing):
     """
 
     __slots__ = (
-        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_executable", "_given", "_graph", "_kept",
-        "_process", "device", "runtime",
+        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_executable", "_given", "_graph", "_is_only",
+        "_kept", "_process", "device", "runtime",
     )  # fmt: skip
 
     def __init__(self, device: "Device") -> None:
         self.device = device = as_device(device)
         self.runtime, self._device_idx = device.runtime, device.index
-        self._calls, self._current = device.runtime.prebuilt, device.thread_state
+        self._calls, self._current = device.runtime.prebuilt, device.runtime.current
         self._graph = self._executable = 0
         self._kept: list[Any] = []
         self._given: list[tuple[Callable[[int], Any], int]] = []
-        self._process = process[0]
+        self._is_only, self._process = device.is_only, process[0]
         # bound now: nothing may have to be made on a finalizer's path
         for release in ("graph_destroy", "graph_exec_destroy"):
             getattr(self.runtime, release)
@@ -81,9 +81,13 @@ class Graph(Closing):
         if stream.__class__ is not Stream:
             stream = as_stream(stream, self.device)
         try:  # the usual case: executable, an open stream, both of the current device
-            here = stream.device is self.device and self._current.index == self._device_idx
-            code = self._calls.graph_launch(self._argument, stream.argument) if here else None
-        except AttributeError:
+            here = self._is_only or self._current.__dict__["index"] == self._device_idx
+            code = (
+                self._calls.graph_launch(self._argument, stream.argument)
+                if here and stream.device is self.device
+                else None
+            )
+        except (AttributeError, KeyError):
             code = None
         if code != 0:
             self._launch(stream, code)
