@@ -70,7 +70,7 @@ def build(
     name = plan.files["runtime"][0]
     compiled = _compiled(wrapper_source(plan), contract_header(contract), name, cache_folder(cache, home))
     _place(compiled, home / name)
-    paths = {role: _link(home, name, files) for role, files in plan.files.items()}
+    paths = {role: link(home, name, files) for role, files in plan.files.items()}
     return Simulation(plan, paths, devices, memory, from_headers)
 
 
@@ -87,7 +87,7 @@ def _place(compiled: Path, target: Path) -> None:
     fresh.replace(target)
 
 
-def _link(home: Path, library: str, files: Sequence[str]) -> Path:
+def link(home: Path, library: str, files: Sequence[str]) -> Path:
     """The library under a role's file names; one file serves all roles, which share its state."""
     for file in files:
         if file != library:

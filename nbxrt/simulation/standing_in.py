@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import descriptions
 from nbxrt.errors import CapabilityError
-from nbxrt.simulation.building import CompilerError, cache_folder, compiler
+from nbxrt.simulation.building import CompilerError, cache_folder, compiler, link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +93,13 @@ def stand_in(
             fresh.write_bytes(_compiled(texts, target.name, [*paths.values()], kept, needs))
             fresh.replace(target)
             paths[role] = target
+            link(home, target.name, _files(description, role))
     return StandIn(description, paths, devices, memory)
+
+
+def _files(description: Mapping[str, Any], role: str) -> list[str]:
+    """The names under which a role's library is looked for on Linux."""
+    return [files["linux"] for _major, files in description["libraries"][role]["names"] if "linux" in files]
 
 
 def _compiled(texts: Mapping[str, str], name: str, linked: Sequence[Path], cache: Path, needs: str) -> bytes:

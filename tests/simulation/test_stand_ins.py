@@ -81,6 +81,21 @@ def test_the_whole_suite_passes_on_every_device(made: Callable[..., StandIn], na
 
 
 @pytest.mark.tier("all")
+@pytest.mark.needs("opencl-headers")
+def test_its_folder_has_the_library_under_the_vendors_name(made: Callable[..., StandIn], tmp_path: Path) -> None:
+    made("opencl")
+    command = [sys.executable, "-m", "nbxrt", "conform", "opencl", "--library", "library", "--group", "memory"]
+
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(nbxrt.__file__).parents[1])},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{tmp_path}/library/libOpenCL.so.1" in done.stdout
+
+
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("name", EACH)
 def test_memory_is_limited(made: Callable[..., StandIn], name: str) -> None:
     done = simulations.run(OUT_OF_MEMORY.format(name=name), made(name, memory=8 << 20).environment())
