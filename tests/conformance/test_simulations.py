@@ -57,7 +57,9 @@ def test_nothing_is_wrong_and_only_what_the_file_leaves_out_is_absent(
     assert [(row.check, row.detail) for row in report.wrong] == []
     assert report.counts["skipped"] == 0
     absent = set(simulation.description["absent"])
-    assert all(absent & set(row.needs) for row in report.rows if row.outcome is Outcome.ABSENT)
+    lacking = [row for row in report.rows if row.outcome is Outcome.ABSENT and not absent & set(row.needs)]
+    assert {row.detail.partition(":")[0] for row in lacking} <= {"`tensor_map_encode`"}  # which CUDA has since 12
+    assert not lacking or (backend, version) == ("cuda", "11")
 
 
 @pytest.mark.tier("all")
