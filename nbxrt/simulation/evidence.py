@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.simulation.launching import OTHERS
@@ -78,11 +78,19 @@ def _stated(plan: Plan, function: Function) -> list[tuple[str, list[comparing.Ty
     if function.call and function.call not in OTHERS:
         _symbols, _role, arguments, returns, _usual = function.spec
         found.append((f"libraries.{function.role}.{function.call}", arguments, returns))
+    if function.call == "list":
+        found.append(("devices.levels", tuple(map(_listed, function.spec[1])), ("status",)))
     sizes = _sizes(plan, function.role)
     return [
         (subject, comparing.parameters(arguments, sizes), comparing.returned(returns))
         for subject, arguments, returns in found
     ]
+
+
+def _listed(argument: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An argument of a list of devices in the forms that all calls have."""
+    as_others = {"room": ("const", *argument[1:], 0), "found": ("out", "found", *argument[1:]), "list": ("null",)}
+    return as_others.get(argument[0], argument)
 
 
 def _sizes(plan: Plan, role: str) -> Callable[[str], int]:

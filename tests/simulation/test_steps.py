@@ -40,6 +40,10 @@ def test_what_each_function_does_is_told_by_its_steps() -> None:
     assert [operation for symbol, operation in found if symbol == "zeDeviceGetProperties"] == ["device_facts"]
 
 
+def test_every_function_has_the_signature_that_the_vendors_header_declares(level_zero: Simulation) -> None:
+    assert set(level_zero.symbols) - level_zero.from_headers == set()
+
+
 def test_a_backend_of_which_that_cannot_be_told_is_refused() -> None:
     description = {**descriptions.load("level_zero")}
     description["operations"] = dict(description["operations"])
