@@ -16,20 +16,25 @@ if TYPE_CHECKING:
 
     from nbxrt.launch.launcher import Shape
 
-ARRAY, FLOAT, BYTES = "array", "float", "bytes"
+ARRAY, FLOAT, BYTES, NOTHING = "array", "float", "bytes", "nothing"
 
 #: What `seen` holds for each combination of values, by the names that the finder gives them; runs and tails follow.
 FIELDS = ("take", "give", "fresh", "pack", "function", "kernel", "device")
 
 
 def role(value: "Any", is_constant: bool) -> str:
-    """How the argument of which one value is known is written; empty where it can be neither way."""
+    """How the argument of which one value is known is written; empty where the finder cannot write it.
+
+    As bytes only what is among the values that are looked up: constants, of which nothing is written, and integers.
+    """
     kind = value.__class__
-    if kind in keys.PLAIN:
+    if is_constant or kind is int:
         return BYTES
-    if not is_constant and kind is float:
+    if value is None:
+        return NOTHING
+    if kind is float:
         return FLOAT
-    return ARRAY if not is_constant and hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr") else ""
+    return ARRAY if hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr") else ""
 
 
 class Plan:
@@ -42,9 +47,12 @@ class Plan:
         self.arrays = [name for name, role in roles.items() if role == ARRAY]
         self.written: list[str] = []
         self.names: list[str] = []
+        self._absent: list[int] = []
         self._groups: list[tuple[str, list[int]]] = []
         for at, (name, role) in enumerate(roles.items()):
-            if role != BYTES:
+            if role == NOTHING:
+                self._absent.append(at)
+            elif role != BYTES:
                 self.written.append(f"{name}.ptr" if role == ARRAY else name)
                 self._groups.append((role, [at]))
             elif self._groups and self._groups[-1][0] == BYTES:
@@ -70,6 +78,8 @@ class Plan:
         self, shape: "Shape", compiled: "Any", device: int, values: "Sequence[Any]"
     ) -> "tuple[Any, ...] | None":
         """What is kept for these values; None where one pack and one call do not launch them."""
+        if any(shape.kinds[at] != signature.CONSTANT for at in self._absent):
+            return None
         letters, runs = "=", []
         for role, places in self._groups:
             kinds = [(shape.kinds[at], values[at]) for at in places if shape.kinds[at] != signature.CONSTANT]
@@ -78,6 +88,8 @@ class Plan:
             ):
                 return None
             parts = [packing.format_of(kind) for kind, _value in kinds]
+            if role == BYTES and any(value.__class__ is not int for _kind, value in kinds):
+                return None
             if role == BYTES:
                 converted = [packing.converted(*each) for each in kinds]
                 runs.append(struct.pack("=" + "".join(parts), *converted))

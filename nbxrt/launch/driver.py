@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from nbxrt.launch.versions import Facts
     from nbxrt.runtime import Runtime
 
-#: Without opting in, a block has this much shared memory.
-_USUAL_SHARED = 49152
 #: A cluster of up to this many blocks runs on every device that knows clusters.
 _PORTABLE_CLUSTER = 8
 
@@ -160,14 +158,15 @@ class Utils:
         function = runtime.module_get_function(module, name)
         ask = runtime.function_get_attribute
         registers, local = ask("registers", function), ask("local_memory", function)
-        if shared > _USUAL_SHARED and runtime.supports("function_set_attribute"):
-            self._allow_shared(function, device)
+        if runtime.supports("function_set_attribute"):
+            self._allow_shared(function, shared, device)
         return module, function, registers, local // 4, ask("max_threads_per_block", function)
 
-    def _allow_shared(self, function: int, device: int) -> None:
-        """Let a kernel use as much shared memory as the device gives to one block."""
+    def _allow_shared(self, function: int, shared: int, device: int) -> None:
+        """Let a kernel that wants more shared memory than usual use as much as the device gives to one block."""
+        usual = self._runtime.device_attribute("max_shared_memory_per_block", device)
         most = self._runtime.device_attribute("max_shared_memory_per_block_optin", device)
-        if most > _USUAL_SHARED:
+        if shared > usual and most > usual:
             static = self._runtime.function_get_attribute("shared_memory", function)
             self._runtime.function_set_attribute(function, "preferred_shared_memory", 100)
             self._runtime.function_set_attribute(function, "max_dynamic_shared_memory", most - static)

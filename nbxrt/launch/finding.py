@@ -56,6 +56,8 @@ def part(name: str, value: "Any", is_constant: bool) -> Part:
         return Part(f"{name}, _type({name})", key, f"_type({name}) in _plain") if kind in keys.PLAIN else Part(key, key)
     if kind is int:
         return Part(f"{name}, _type({name})", keys.INTEGER.format(n=name), f"_type({name}) is _int")
+    if value is None:
+        return Part(f"_type({name})", f"_key({name})", f"{name} is None")
     if kind is float:
         return Part(f"_type({name})", f"_key({name})", f"_type({name}) is _float")
     if hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr"):

@@ -46,6 +46,7 @@ def _fallbacks():
 
 
 def test_a_launch_runs_on_the_device_of_its_arrays(cuda):
+    """G01, as what follows."""
     simulation, runtime = cuda
     there = array(runtime, 64, device=1)
 
@@ -267,6 +268,30 @@ def test_values_that_are_equal_and_not_the_same_are_told_apart(cuda):
         "01", "0000803f", "00000000", "00", "00000000", "00000080", "02000000",
     ]  # fmt: skip
     assert _fallbacks() == {}
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_what_comes_first_does_not_say_what_comes_later(first, cuda):
+    simulation, runtime = cuda
+    out, arrays = array(runtime, 64), [array(runtime, 64) for _each in range(2)]
+    biases = [None, *arrays, Foreign(arrays[0].ptr)]
+    values = [True, False, 5, 2.5]
+    biases.insert(0, biases.pop(first))
+    values.insert(0, values.pop(first))
+
+    for _each in range(4):
+        for bias in biases:
+            kernels.optional[(1,)](out, bias, 5)
+    for _each in range(4):
+        for value in values:
+            kernels.scalars[(1,)](out, value, 3, 3, 3, 3)
+    runtime.sync()
+
+    launches = simulation.launches()
+    wanted = [[] if bias is None else [bias.data_ptr()] for bias in biases] * 4
+    assert [[int.from_bytes(each, "little") for each in launch.arguments[1:-3]] for launch in launches[:16]] == wanted
+    hexadecimal = {True: "01", False: "00", 5: "05000000", 2.5: "00002040"}
+    assert [launch.arguments[1].hex() for launch in launches[16:]] == [hexadecimal[value] for value in values] * 4
 
 
 def test_constants_that_are_no_numbers_are_one_constant(cuda):
@@ -574,16 +599,25 @@ def test_a_compiled_kernel_outlives_the_installation(simulate):
 
 
 def test_no_driver_of_tritons_is_asked_whether_it_is_active(simulate, monkeypatch):
-    def is_active():
+    """G06: not even one that always says so, as that of a backend for processors, nor one that fails."""
+    asked = []
+
+    def fails():
         raise AssertionError("asked")
 
     for backend in triton.backends.backends.values():
-        monkeypatch.setattr(backend.driver, "is_active", staticmethod(is_active))
+        monkeypatch.setattr(backend.driver, "is_active", staticmethod(fails))
+    claims = types.SimpleNamespace(is_active=lambda: asked.append("cpu") or True)
+    compiler = types.SimpleNamespace(supports_target=lambda _target: False)
+    monkeypatch.setitem(
+        triton.backends.backends, "cpu", types.SimpleNamespace(compiler=compiler, driver=claims)
+    )  # fmt: skip
 
     _simulation, runtime = simulate()
     x = array(runtime, 64)
     kernels.add[(1,)](x, x, x, 64, BLOCK=64)
 
+    assert asked == []
     assert nbxrt.triton.stats()["compiled"] == 1
 
 
@@ -592,6 +626,15 @@ def test_a_backend_that_triton_does_not_know_is_refused(simulate, monkeypatch):
     monkeypatch.delitem(triton.backends.backends, "nvidia")
 
     with pytest.raises(nbxrt.CapabilityError, match="the installed Triton does not compile for `cuda`: it has amd"):
+        nbxrt.triton.install(runtime)
+
+
+def test_a_backend_whose_file_names_no_target_is_refused(simulate, monkeypatch):
+    _simulation, runtime = simulate()
+    monkeypatch.setattr(runtime, "description", {**runtime.description, "triton": None, "name": "acme"})
+    monkeypatch.setattr(runtime, "name", "acme")
+
+    with pytest.raises(nbxrt.CapabilityError, match=r"Triton has no target for .*: .* names none"):
         nbxrt.triton.install(runtime)
 
 
