@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nbxrt.distributed.progress import Progress
+    from nbxrt.objects.memory import Memory
     from nbxrt.runtime import Runtime
 
 #: Seconds that an operation has, unless a communicator says otherwise.
@@ -35,7 +36,7 @@ FAILURES = (Stuck, Lost, errors.DeviceError)
 Work = tuple[str, Arguments, int, "Callable[[], object] | None"]
 #: Works that a communicator keeps: of a program that calls with the same arrays again and again.
 MOST_KNOWN = 1024
-_NO_WORK: tuple[Any, Any] = (None, None)
+_NOTHING: dict[Any, Any] = {}
 #: What a failed call says of its arguments alone; after any other failure the library's communicator is of no use.
 _OF_THE_CALL = ("invalid_value", "not_supported", "out_of_memory", "invalid_handle", "capture_unsupported")
 #: Operations between two ranks, and where their arguments have the count; those of all operations are in one order.
@@ -65,8 +66,6 @@ class Communicator:
         self.runtime: Runtime = link.runtime
         self.device = link.device
         self.timeout = timeout
-        #: The group that is being collected, or None.
-        self.collecting: Group | None = None
         #: What it stands on.
         self.link = link
         self._progress = progress
@@ -78,12 +77,15 @@ class Communicator:
         self._compares = agreement.is_asked_for()
         self._checks = Checks(link, rank, size, asks=self._compares)
         self._known: dict[Any, Work] = {}
-        self._of_arrays: dict[Any, tuple[Any, Work]] = {}
+        #: The same by the array itself; and that, or nothing where a call has more to do than that.
+        self._seen: dict[Any, tuple[Any, Memory, Work, int]] = {}
+        self._again = self._seen
         self._broken: errors.CommunicatorError | None = None
         self._breaking = locks.RLock()  # held while it is broken: the caller's thread and the watch may both find out
         self._closed = False
         self._process = os.getpid()
         self._last = "barrier"
+        self.collecting = None
         watch.watch(self)
 
     def __reduce__(self) -> Any:
@@ -97,7 +99,8 @@ class Communicator:
 
     def all_reduce(self, x: Any, op: str = "sum", *, out: Any = None, stream: Any = None, dtype: Any = None) -> None:
         """Every rank receives the reduction of all ranks' elements, in `out` or in place."""
-        demand_reduction("all_reduce", op)
+        if op.__class__ is not str:
+            demand_reduction("all_reduce", op)
         self._give("all_reduce", x, out, stream, dtype, op)
 
     def broadcast(self, x: Any, root: int = 0, *, out: Any = None, stream: Any = None, dtype: Any = None) -> None:
@@ -109,7 +112,8 @@ class Communicator:
         self, x: Any, op: str = "sum", root: int = 0, *, out: Any = None, stream: Any = None, dtype: Any = None
     ) -> None:
         """The root receives the reduction of all ranks' elements, in `out` or in place; the others receive nothing."""
-        demand_reduction("reduce", op)
+        if op.__class__ is not str:
+            demand_reduction("reduce", op)
         self._checks.demand_peer("reduce", "root", root)
         self._give("reduce", x, out, stream, dtype, op, root)
 
@@ -125,7 +129,8 @@ class Communicator:
 
         In place when `out` is this rank's part of `x`.
         """
-        demand_reduction("reduce_scatter", op)
+        if op.__class__ is not str:
+            demand_reduction("reduce_scatter", op)
         self._give("reduce_scatter", x, _there("reduce_scatter", out), stream, dtype, op)
 
     def all_to_all(self, x: Any, out: Any, *, stream: Any = None, dtype: Any = None) -> None:
@@ -237,40 +242,72 @@ class Communicator:
 
     def _give(self, name: str, x: Any, out: Any, stream: Any, dtype: Any, op: str = "", peer: int = 0) -> None:
         handle = stream if stream.__class__ is int else self._spans.stream(stream)
-        if self._broken is not None or self._closed:
-            self._refuse_if_over()
-        array, work = self._of_arrays.get((name, id(x), id(out), handle, op, peer, self.runtime.revision), _NO_WORK)
-        if work is None or array() is not x or dtype is not None or not x.memory.is_open:
-            work = self._work(name, x, out, handle, dtype, op, peer)
-        self._spans.use(x, handle)
-        if out is not None:
-            self._spans.use(out, handle)
-        if self.collecting is not None:
-            self.collecting.add(self, work)
+        again = self._again.get((name, id(x), op, peer, handle))
+        if (
+            again is None
+            or again[0]() is not x
+            or out is not None
+            or dtype is not None
+            or not again[1].is_open
+            or again[3] != self.runtime.revision
+        ):
+            self._give_anew(name, x, out, handle, dtype, op, peer)
             return
-        if self._compares:
-            self.agree(work)
+        if again[1].home != handle:
+            self._spans.use(x, handle)
+        self._start(again[2])
+
+    def _give_anew(self, name: str, x: Any, out: Any, stream: int, dtype: Any, op: str, peer: int) -> None:
+        """As `_give`, of arrays that were not seen before, that are no plain ones, or inside a group."""
+        self._refuse_if_over()
+        if op:
+            demand_reduction(name, op)
+        work = self._work(name, x, out, stream, dtype, op, peer)
+        self._spans.use(x, stream)
+        if out is not None:
+            self._spans.use(out, stream)
+        if self._collecting is not None:
+            self._collecting.add(self, work)
+            return
+        self.agree(work)
+        self._start(work)
+        if x.__class__ is DeviceArray and out is None and dtype is None and self._again is not _NOTHING:
+            _keep(self._again, (name, id(x), op, peer, stream), (ref(x), x.memory, work, self.runtime.revision))
+
+    def _start(self, work: Work) -> None:
         try:
             self.send_off(work)
         except FAILURES as failure:
-            raise self.meaning(name, failure) from failure.__cause__
+            raise self.meaning(work[0], failure) from failure.__cause__
         if self._marks is not None:
-            self._marks.put(name, handle)
+            self._marks.put(work[0], work[2])
+
+    @property
+    def collecting(self) -> Group | None:
+        """The group that is being collected, or None."""
+        return self._collecting
+
+    @collecting.setter
+    def collecting(self, group: Group | None) -> None:
+        self._collecting = group
+        self._allow_again()
+
+    def _allow_again(self) -> None:
+        """Whether a call with an array that was seen before goes straight to the library."""
+        is_plain = self._collecting is None and not self._compares and self._broken is None and not self._closed
+        self._again = self._seen if is_plain else _NOTHING
 
     def _work(self, name: str, x: Any, out: Any, stream: int, dtype: Any, op: str, peer: int) -> Work:
         """What is to be done for arrays: looked up by what they tell of themselves, else after they were checked."""
         datatype = None if dtype is None else datatype_of(dtype)
         span = self._spans.read(x, datatype)
         target = None if out is None else self._spans.read(out, datatype)
-        revision = self.runtime.revision
-        key = (name, span, target, op, peer, stream, revision)
+        key = (name, span, target, op, peer, stream, self.runtime.revision)
         work = self._known.get(key)
         if work is None:
             work = self._prepared(name, self._checks.arguments(name, x, span, out, target, op, peer), stream)
             if not self._compares:  # what arrays do not tell is asked for each time
                 _keep(self._known, key, work)
-        if x.__class__ is DeviceArray and out is None and dtype is None and not self._compares:
-            _keep(self._of_arrays, (name, id(x), id(out), stream, op, peer, revision), (ref(x), work))
         return work
 
     def _prepared(self, name: str, arguments: Arguments, stream: int) -> Work:
@@ -394,6 +431,7 @@ class Communicator:
                 return errors.again(self._broken)  # type: ignore[return-value]
             watch.note_failure()
             self._broken = error = self._error(operation, seconds, missing, said)
+            self._allow_again()
             if self._progress is not None:
                 self._progress.break_off()
             with contextlib.suppress(errors.NbxrtError), self.link.on_device():
@@ -445,23 +483,27 @@ class Communicator:
         if self._progress is None or not self.link.asynchronous:
             return True
         self._progress.leave()
+        pause = 1e-4
         while not self._progress.all_leave():
             if self._progress.is_broken_off():
                 return False
             if time.monotonic() > end:
                 raise self._fail("close", self.timeout)
-            time.sleep(1e-3)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
         return True
 
     def disown(self) -> None:
         """In a forked child: the communicator is the parent's, and every use here is refused."""
         self._breaking = locks.RLock()
         self._closed = True
+        self._allow_again()
 
     def _end(self) -> None:
         watch.forget(self)
+        self._allow_again()
         self._known.clear()
-        self._of_arrays.clear()
+        self._seen.clear()
         if self._marks is not None:
             self._marks.close()
 
