@@ -233,18 +233,19 @@ def captures(account: nbxrt.DeviceAllocator, _seconds: float) -> str:
         account.trim(keep=1 << 40)
         runtime.stream_begin_capture(stream, mode)
         runtime.memset_async(target, 9, MIB, stream)
-        held, refused = [], 0
+        held, refused, wrong = [], 0, ""
         for nbytes, each in ((4 * MIB, stream), (3000, other), (300 * MIB, stream), (MIB, other)):
             try:
                 held.append(account.malloc(nbytes, 0, each))
             except _refusal() as error:
-                expect("would spoil the graph" in str(error), str(error).splitlines()[0])
+                wrong = wrong if "would spoil the graph" in str(error) else str(error).splitlines()[0]
                 refused += 1
         for ptr in held:
             account.record_use(ptr, other)
             account.free(ptr)
         account.trim()
         graph = runtime.stream_end_capture(stream)
+        expect(not wrong, f"{mode}: {wrong}")
         launched = runtime.graph_instantiate(graph)
         runtime.memset(target, 0, MIB)
         runtime.graph_launch(launched, stream)

@@ -201,6 +201,7 @@ class OrderedPolicy(SinglePolicy):
 
     def obtain(self, nbytes: int, stream: "Any") -> int:
         """A block, ordered on the stream. Raises: OutOfMemoryError, DeviceError."""
+        self.home.captures.demand_none("memory cannot be had of the driver's own pool", self.home.device)
         handle = stream[0] if stream.__class__ is tuple else stream
         obtain = self._obtain_apart if self.home.captures.holds(stream) else self._malloc
         address: int = self.home.run(obtain, nbytes, handle)

@@ -46,7 +46,9 @@ int sim_malloc_async(uint64_t nbytes, uint64_t stream, uint64_t *address)
         return KIND_NOT_SUPPORTED;
     if (!nbytes)
         return KIND_SUCCESS;
-    int kind = reserve(device, nbytes);
+    int kind = on->capture ? KIND_SUCCESS : sim_capture_forbids(OP_MALLOC);  /* as seen on a card */
+    if (!kind)
+        kind = reserve(device, nbytes);
     if (!kind)
         kind = sim_block_new(FROM_POOL, on->device, nbytes, &block);
     if (kind)
