@@ -1,7 +1,7 @@
 """What pools cost and waste: real allocation traces replayed on every policy of nbxrt and on the peers that are here.
 
     python benchmarks/memory.py [--simulate BACKEND] [--only NAME,…] [--traces NAME,…] [--handles MIB,…] [--plot FILE]
-                                [--rounds N] [--json FILE]
+                                [--rounds N] [--replays-only] [--json FILE]
 
 Each replay runs in a process of its own. Cold is the first pass over the trace, in which the pool grows; warm is the
 median of three more. The ratio is the peak of what was reserved in the cold pass over the peak of what was live. With
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--handles", default="", help="largest pieces of `expandable` to try as well, in MiB")
     parser.add_argument("--plot", type=Path, help="draw ratio and times over the largest piece there, as SVG or PNG")
     parser.add_argument("--rounds", type=int, default=1, help="how often everything is replayed")
+    parser.add_argument("--replays-only", action="store_true", help="leave the hot path out")
     parser.add_argument("--json", type=Path, help="write all figures there")
     parser.add_argument("--replay", nargs=2, metavar=("NAME", "TRACE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -92,7 +93,7 @@ def main() -> None:
     if asked.plot:
         picture = _curves(rows)
         asked.plot.write_bytes(as_png(picture) if asked.plot.suffix == ".png" else as_svg(picture))
-    hot = hot_path(asked.simulate)
+    hot = {} if asked.replays_only else hot_path(asked.simulate)
     for title, figures in hot.items():
         show(title, figures, "ns", 0)
     print(f"\n{time.monotonic() - started:.0f} s")
