@@ -74,6 +74,7 @@ class Communicator:
         with link.on_device():
             self._marks = marks_of(link, timeout)
         self._spans = Spans(link.runtime, as_device(link.device, link.runtime))
+        self._is_recorded, self._captures = self._spans.is_recorded, self._spans.captures
         self._compares = agreement.is_asked_for()
         self._checks = Checks(link, rank, size, asks=self._compares)
         self._known: dict[Any, Work] = {}
@@ -251,14 +252,23 @@ class Communicator:
             or not again[1].is_open
             or again[3] != self.runtime.revision
         ):
-            self._give_anew(name, x, out, handle, dtype, op, peer)
-            return
-        if again[1].home != handle:
-            self._spans.use(x, handle)
-        self._start(again[2])
+            work = self._anew(name, x, out, handle, dtype, op, peer)
+            if work is None:
+                return
+        else:
+            work = again[2]
+            memory = again[1]
+            if memory.home != handle and (self._captures or not self._is_recorded(memory.address, handle)):
+                self._spans.use(x, handle)
+        try:
+            self.send_off(work)
+        except FAILURES as failure:
+            raise self.meaning(name, failure) from failure.__cause__
+        if self._marks is not None:
+            self._marks.put(name, handle)
 
-    def _give_anew(self, name: str, x: Any, out: Any, stream: int, dtype: Any, op: str, peer: int) -> None:
-        """As `_give`, of arrays that were not seen before, that are no plain ones, or inside a group."""
+    def _anew(self, name: str, x: Any, out: Any, stream: int, dtype: Any, op: str, peer: int) -> Work | None:
+        """What is to be done for arrays that were not seen before, or are no plain ones; None inside a group."""
         self._refuse_if_over()
         if op:
             demand_reduction(name, op)
@@ -268,19 +278,11 @@ class Communicator:
             self._spans.use(out, stream)
         if self._collecting is not None:
             self._collecting.add(self, work)
-            return
+            return None
         self.agree(work)
-        self._start(work)
         if x.__class__ is DeviceArray and out is None and dtype is None and self._again is not _NOTHING:
             _keep(self._again, (name, id(x), op, peer, stream), (ref(x), x.memory, work, self.runtime.revision))
-
-    def _start(self, work: Work) -> None:
-        try:
-            self.send_off(work)
-        except FAILURES as failure:
-            raise self.meaning(work[0], failure) from failure.__cause__
-        if self._marks is not None:
-            self._marks.put(work[0], work[2])
+        return work
 
     @property
     def collecting(self) -> Group | None:

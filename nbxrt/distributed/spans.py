@@ -41,8 +41,9 @@ class Spans:
         self._interface: str | None = runtime.description["interop"]["array_interface"]
         self._current = runtime.current
         self._streams: dict[int, Stream] = {}
-        self._is_recorded = account_of(runtime).is_recorded
-        self._captures = state_of(runtime).captures
+        #: Whether the account knows that memory is in use on a stream; graphs that are captured now and keep it, too.
+        self.is_recorded = account_of(runtime).is_recorded
+        self.captures = state_of(runtime).captures
         self._readers: dict[type, Callable[[Any, str | None], Span]] = {DeviceArray: _of_array, Buffer: _of_buffer}
 
     def read(self, array: Any, datatype: str | None = None) -> Span:
@@ -71,7 +72,7 @@ class Spans:
         """Say that work of a stream uses an array, whose memory then is not given to others before it has finished."""
         if array.__class__ is DeviceArray or array.__class__ is Buffer:
             memory = array.memory
-            if memory.home != handle and (self._captures or not self._is_recorded(memory.address, handle)):
+            if memory.home != handle and (self.captures or not self.is_recorded(memory.address, handle)):
                 stream = self._streams.get(handle)
                 if stream is None:
                     if len(self._streams) >= _MOST_STREAMS:  # those that are closed are not told from the others
