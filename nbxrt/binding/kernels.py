@@ -38,6 +38,8 @@ class Function:
         self.module = module
         self.handle = handle
         self.kinds = kinds
+        #: Bytes of each argument, once arguments were given that were packed before.
+        self.sizes: tuple[int, ...] | None = None
         self.lock = locks.Lock()
 
 
@@ -64,7 +66,10 @@ class Kernels:
             binder.optional_part("kernels", part)
             for part in ("set_pointer", "set_buffer", "set_local", "begin", "abandon", "attribute")
         )
-        self._set_shared, self._end = (binder.optional_part("kernels", part) for part in ("set_shared", "end"))
+        self._set_shared, self._end, self._type_name = (
+            binder.optional_part("kernels", part) for part in ("set_shared", "end", "type_name")
+        )
+        self._sizes: dict[str, int] = values.get("sizes", {})
         self._facts = [
             binder.optional_part("kernels", word) for word in binder.contract["enums"]["function_attribute"][1]
         ]
@@ -180,11 +185,7 @@ class Kernels:
         """The arguments, each with its kind."""
         values: Sequence[Any] | None = getattr(arguments, "kept", None)
         if values is None:
-            raise errors.CapabilityError(
-                f"`launch_kernel`: arguments that were packed before cannot be given to "
-                f"{self._binder.description['title']}, which takes them one by one",
-                operation="launch_kernel",
-            )
+            values = self._unpacked(record, arguments)
         if record.kinds is not None and len(record.kinds) != len(values):
             raise errors.ArgumentValueError(
                 f"`launch_kernel`: the kernel takes {len(record.kinds)} arguments, not {len(values)}",
@@ -192,6 +193,40 @@ class Kernels:
             )  # fmt: skip
         kinds = record.kinds or tuple(map(self._guessed, values))
         return list(zip(kinds, values, strict=True))
+
+    def _unpacked(self, record: Function, packed: "Any") -> "list[Any]":
+        """The arguments behind pointers that were packed before, as many bytes of each as the kernel says.
+
+        Raises: CapabilityError where it does not say.
+        """
+        if record.kinds is None or self._type_name is None:
+            raise errors.CapabilityError(
+                f"`launch_kernel`: arguments that were packed before cannot be given to "
+                f"{self._binder.description['title']}, which takes them one by one",
+                operation="launch_kernel",
+            )
+        if record.sizes is None:
+            record.sizes = tuple(self._size(record, index, kind) for index, kind in enumerate(record.kinds))
+        start = packed if isinstance(packed, int) else ctypes.addressof(packed)
+        pointers = (ctypes.c_void_p * len(record.sizes)).from_address(start) if record.sizes else ()
+        return [
+            (ctypes.c_char * size).from_address(pointer) for pointer, size in zip(pointers, record.sizes, strict=True)
+        ]
+
+    def _size(self, record: Function, index: int, kind: str) -> int:
+        """Bytes of an argument: of an address, or of the type that the kernel names."""
+        if kind == "pointer":
+            return ctypes.sizeof(ctypes.c_void_p)
+        assert self._type_name is not None  # noqa: S101  # it was asked for before
+        said = bytes(self._type_name(record.module.state, record.handle, index))
+        name = said.split(b"\0", 1)[0].decode(errors="replace")
+        if kind == "local" or name not in self._sizes:
+            raise errors.CapabilityError(
+                f"`launch_kernel`: argument {index} is {'memory of a block' if kind == 'local' else f'a `{name}`'}, "
+                "whose size arguments that were packed before do not tell",
+                operation="launch_kernel",
+            )
+        return self._sizes[name]
 
     def _guessed(self, value: "Any") -> str:
         if isinstance(value, ctypes.c_void_p):

@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from nbxrt.catalogue import model_steps
 from nbxrt.catalogue.model_steps import Devices, Entry, PolicyParts, Steps
+from nbxrt.catalogue.policies import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -278,7 +279,7 @@ def structure(data: Mapping[str, Any], *, file: str = "", line: Any = lambda _pa
         needs=dict(data.get("needs", {})),
         devices=model_steps.devices(data.get("devices")),
         state=model_steps.entries(data.get("state"), line),
-        policies={name: _policy(each) for name, each in (data.get("policies") or {}).items()},
+        policies={name: _policy(name, each) for name, each in (data.get("policies") or {}).items()},
         operations={
             name: Operation(name, tuple(map(_variant, _listed(forms))), line(("operations", name)))
             for name, forms in data["operations"].items()
@@ -352,15 +353,12 @@ def _variant(data: Any) -> Variant:
     return Variant(form, applies, value=data[form], ignores=tuple(data.get("ignores", ())))
 
 
-def _policy(data: Mapping[str, Any]) -> PolicyParts:
-    """A policy's parts are mappings or lists of them, as operations are; all else is a plain value."""
-    is_part = {
-        key: isinstance(each, dict) or (isinstance(each, list) and isinstance(each[0], dict))
-        for key, each in data.items()
-    }
+def _policy(name: str, data: Mapping[str, Any]) -> PolicyParts:
+    """A policy's parts, which are forms as operations are, and its plain values."""
+    parts = POLICIES[name].parts
     return PolicyParts(
-        {key: tuple(map(_variant, _listed(each))) for key, each in data.items() if is_part[key]},
-        {key: tuple(each) if isinstance(each, list) else each for key, each in data.items() if not is_part[key]},
+        {key: tuple(map(_variant, _listed(each))) for key, each in data.items() if key in parts},
+        {key: tuple(each) if isinstance(each, list) else each for key, each in data.items() if key not in parts},
     )
 
 

@@ -183,6 +183,10 @@ POLICIES = {
                 "Gives what an argument is, as a number.",
                 {"function": "pointer", "index": "uint"}, {"kind": "uint"}, required=False,
             ),
+            "type_name": Part(
+                "Gives the name of an argument's type, whose size `sizes` has: so arguments may be packed before.",
+                {"function": "pointer", "index": "uint"}, {"type_name": "text"}, required=False,
+            ),
             "attribute": Part(
                 "Gives a fact of a kernel.",
                 {"function": "pointer", "attribute": "function_attribute"}, {"value": "int"}, required=False,
@@ -218,6 +222,6 @@ POLICIES = {
             **{word: Part("Gives this fact of a kernel, in place of `attribute`.", {"function": "pointer"},
                           {"value": "uint64"}, required=False) for word in FUNCTION_ATTRIBUTES},
         },
-        values={"intermediate": "numbers", "pointers": "numbers", "local": "numbers"},
+        values={"intermediate": "numbers", "pointers": "numbers", "local": "numbers", "sizes": "sizes"},
     ),
 }  # fmt: skip

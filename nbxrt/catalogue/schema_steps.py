@@ -322,6 +322,12 @@ _NUMBERS = {"type": "array", "minItems": 1, "items": integer("A number.", *CODES
 _VALUES: dict[str, Schema] = {
     "number": integer("A number.", *CODES, 0),
     "numbers": {"description": "Numbers.", **_NUMBERS},
+    "sizes": {
+        "description": "Bytes by the name of a type.",
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": integer("Bytes.", 1, 4096, 4),
+    },
     "nanoseconds": integer("Nanoseconds of one tick.", 1, 1 << 30, 1),
 }
 

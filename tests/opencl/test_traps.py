@@ -202,7 +202,7 @@ def test_arguments_are_told_apart_by_what_the_kernel_says_of_them(run: Callable[
         "ArgumentValueError", "CapabilityError", "ArgumentValueError",
     ]  # fmt: skip
     assert "the kernel takes 4 arguments, not 1" in found["refused"][0][1]
-    assert "packed before" in found["refused"][1][1]
+    assert "argument 3 is memory of a block, whose size arguments that were packed before" in found["refused"][1][1]
     assert "unloaded already" in found["refused"][2][1]
 
 

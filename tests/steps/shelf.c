@@ -192,6 +192,8 @@ int shelfKernel(void *module, const char *name, void **kernel) {
 int shelfKernelRelease(void *kernel) { return end(kernel, MARK); }
 int shelfArguments(void *kernel, unsigned *count) { *count = 2; return fails("shelfArguments") ? BAD : OK; }
 int shelfArgument(void *kernel, unsigned index, unsigned *kind) { *kind = index == 0 ? 7 : 0; return OK; }
+char shelf_type[32] = "byte";
+int shelfTypeName(void *kernel, unsigned index, char *name) { strcpy(name, index == 1 ? shelf_type : "byte*"); return OK; }
 int shelfSetBuffer(void *kernel, unsigned index, void *buffer, size_t offset) {
     if (fails("shelfSetBuffer")) return BAD;
     ((object *)kernel)->buffer = buffer; ((object *)kernel)->offset = offset;

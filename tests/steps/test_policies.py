@@ -224,6 +224,38 @@ class TestCode:
         assert caught.value.symbol == "shelfBuild"
         assert coded["live"] == before
 
+    def test_arguments_that_were_packed_before_are_read_by_the_sizes_that_the_kernel_tells(self, coded: Shelf) -> None:
+        runtime = coded.runtime
+        function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+        address = runtime.malloc(64)
+        values = (ctypes.c_uint64(address + 4), ctypes.c_uint8(7))
+        packed = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
+
+        for given in (packed, ctypes.addressof(packed)):
+            runtime.memset(address, 0, 64)
+            runtime.launch_kernel(function, (1,), (8,), 0, 0, given)
+            assert ctypes.string_at(address, 16) == bytes(4) + b"\7" * 8 + bytes(4)
+
+    def test_packed_arguments_whose_size_nobody_tells_are_refused_by_their_place(
+        self, shelf: Callable[..., Shelf]
+    ) -> None:
+        operations = ("module_load", "module_unload", "module_get_function", "launch_kernel")
+        chosen = {name: {"policy": "kernels"} for name in operations}
+        sized = CODE["kernels"] | {"sizes": {"word": 4}}
+        unnamed = {key: each for key, each in CODE["kernels"].items() if key not in ("type_name", "sizes")}
+        refused = []
+        for kernels in (sized, unnamed):
+            runtime = shelf(operations=chosen, policies=POLICIES | {"kernels": kernels}).runtime
+            function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+            with pytest.raises(nbxrt.CapabilityError) as caught:
+                runtime.launch_kernel(function, (1,), (1,), 0, 0, 4096)
+            refused.append(caught.value.summary)
+
+        assert refused == [
+            "`launch_kernel`: argument 1 is a `byte`, whose size arguments that were packed before do not tell",
+            "`launch_kernel`: arguments that were packed before cannot be given to Shelf, which takes them one by one",
+        ]
+
     def test_wrong_arguments_are_refused_before_the_vendor_is_asked(self, coded: Shelf) -> None:
         runtime = coded.runtime
         function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
@@ -231,8 +263,6 @@ class TestCode:
 
         with pytest.raises(nbxrt.ArgumentValueError, match="the kernel takes 2 arguments, not 1"):
             runtime.launch_kernel(function, (1,), (1,), 0, 0, (ctypes.c_uint8(1),))
-        with pytest.raises(nbxrt.CapabilityError, match="packed before"):
-            runtime.launch_kernel(function, (1,), (1,), 0, 0, 4096)
 
         assert coded["calls"] == calls
 

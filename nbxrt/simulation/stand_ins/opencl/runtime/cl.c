@@ -342,6 +342,8 @@ cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel kernel, cl_uint index, cl_kernel
         return CL_INVALID_KERNEL;
     if (index >= SLOTS)
         return CL_INVALID_ARG_INDEX;
+    if (what == CL_KERNEL_ARG_TYPE_NAME)
+        return text(index < 3 ? "uint*" : "uint", room, to, told);
     return what == CL_KERNEL_ARG_ADDRESS_QUALIFIER ? number(index < 3 ? CL_KERNEL_ARG_ADDRESS_GLOBAL : CL_KERNEL_ARG_ADDRESS_PRIVATE, 4, room, to, told) : CL_INVALID_VALUE;
 }
 cl_int CL_API_CALL clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t room, void *to, size_t *told)
