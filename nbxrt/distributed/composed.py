@@ -24,14 +24,21 @@ def composed(link: DeviceLink, name: str, arguments: tuple[Any, ...], stream: in
     messages = make(link, arguments, stream)
 
     def run() -> None:
+        if link.is_grouping:
+            _call(messages)
+            return
         link.start_group()
         try:
-            for message in messages:
-                message()
+            _call(messages)
         finally:
             link.end_group()
 
     return run
+
+
+def _call(messages: Sequence[Callable[[], object]]) -> None:
+    for message in messages:
+        message()
 
 
 def _broadcast(link: DeviceLink, arguments: tuple[Any, ...], stream: int) -> Sequence[Callable[[], object]]:

@@ -30,6 +30,8 @@ class DeviceLink:
         self.who_is_lost: Callable[[], str] = nobody
         #: The vendor's; 0 once this end has left, which every operation refuses.
         self.handle = handle
+        #: Whether a group has been started.
+        self.is_grouping = False
         self._seconds = seconds
         self._stream = 0
         self._room = (0, 0)
@@ -62,8 +64,10 @@ class DeviceLink:
 
     def start_group(self) -> None:
         self.runtime.group_start()
+        self.is_grouping = True
 
     def end_group(self) -> None:
+        self.is_grouping = False
         self.runtime.group_end()
 
     def is_settled(self, stream: int) -> bool:

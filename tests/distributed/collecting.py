@@ -125,6 +125,19 @@ def movements(case: Case) -> None:
     messages(case)
 
 
+def grouped(case: Case) -> None:
+    """Collectives that start together, those among them that a library does by messages."""
+    comm, root = case.comm, 0
+    x, y, out = case.own(case.count), case.own(case.count * comm.size), case.empty(case.count * comm.size)
+    with comm.group():
+        comm.broadcast(x, root, **case.options)
+        comm.all_to_all(y, out, **case.options)
+    mine = slice(comm.rank * case.count, (comm.rank + 1) * case.count)
+    case.expect(x, encoded(case.firsts()[root], case.datatype), "broadcast in a group")
+    case.expect(out, encoded(np.concatenate([row[mine] for row in case.rows]), case.datatype), "all_to_all in a group")
+    y.close()
+
+
 def messages(case: Case) -> None:
     comm = case.comm
     x, out = case.own(case.count), case.empty(case.count)
@@ -145,6 +158,7 @@ def every_collective(comm: Any) -> None:
     for datatype, count in (("float32", 1), ("float32", 1001), ("int64", 4099)):
         reductions(Case(comm, datatype, count, stream), ("sum",))
         movements(Case(comm, datatype, count, stream))
+    grouped(Case(comm, "float32", 7, stream))
     comm.runtime.stream_destroy(stream)
 
 

@@ -87,6 +87,15 @@ def test_a_rank_that_is_late_is_named_when_time_is_over(
     assert mpirun("a_rank_is_late", 3, {**settings, "TIMEOUT": "1"}) == (0, "")
 
 
+def test_a_rank_may_exit_in_the_middle(
+    mpirun: Callable[..., tuple[int, str]], settings: dict[str, str], tmp_path: Path
+) -> None:
+    code, said = mpirun("an_exit_in_the_middle", 3, {**settings, "TELL": str(tmp_path)})
+
+    assert code == 4
+    assert "Traceback" not in said
+
+
 def test_a_rank_has_a_context_on_its_own_device_alone(
     mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
 ) -> None:
