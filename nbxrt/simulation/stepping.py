@@ -236,8 +236,10 @@ class Reader:
             return
         given = tuple(self._argument(argument, names) for argument in arguments)
         is_status = returns[0] == "result" and self._entries[names.operation]["done"]
-        sort = next((maker for maker in names.things.values() if maker != "event"), "")
-        values = (("sort", self._sort(sort)),) if names.operation.startswith("object_") else ()
+        things = [
+            names.things[each[1]] for each in arguments if each[0] in ("param", "out") and each[1] in names.things
+        ]
+        values = (("sort", self._sort(things[-1])),) if names.operation.startswith("object_") else ()
         self._found[key] = Stepped(
             symbols,
             role,

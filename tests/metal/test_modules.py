@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from objective_c import Stub
 
-pytestmark = pytest.mark.needs("gobjc")
+pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("gobjc")]
 
 SOURCE = (Path(__file__).parents[2] / "scripts" / "images" / "metal.msl").read_text("utf-8")
 ONES = np.ones(64, "uint32")

@@ -88,6 +88,7 @@ def test_an_operation_can_be_made_to_fail_and_what_it_made_is_undone(level_zero:
     runtime.free(address)
 
 
+@pytest.mark.tier("all")
 def test_memory_that_is_released_under_its_work_is_found_out(level_zero: Simulation) -> None:
     runtime = level_zero.open()
     stream, address = runtime.stream_create(), runtime.malloc(64)
@@ -117,6 +118,7 @@ def test_a_handle_of_another_sort_is_refused(level_zero: Simulation) -> None:
     assert {each.kind for each in level_zero.ledger()} == {"stream", "object"}
 
 
+@pytest.mark.tier("all")
 def test_six_threads_on_two_devices(level_zero: Simulation) -> None:
     runtime, wrong = level_zero.open(), []
     level_zero.set_latency(50)
