@@ -36,7 +36,7 @@ class Deferred:
         #: Memory of which no event could be had.
         self._unsure: list[tuple[int, Taker]] = []
         #: Memory whose streams are marked once no capture is under way.
-        self._put_off: list[tuple[int, tuple[Any, ...], Taker]] = []
+        self._put_off: deque[tuple[int, tuple[Any, ...], Taker]] = deque()
         self._queues: dict[Any, deque[tuple[int, tuple[tuple[Any, int], ...], Taker, int]]] = {}
 
     def __len__(self) -> int:
@@ -125,8 +125,11 @@ class Deferred:
 
         Raises: DeviceError after which the context is lost.
         """
-        found, self._put_off = self._put_off, []
-        for item in found:
+        for _item in range(len(self._put_off)):  # what is put off again is last
+            try:
+                item = self._put_off.popleft()
+            except IndexError:  # another thread does it too
+                break
             self.put(*item)
 
     def drain(self) -> None:

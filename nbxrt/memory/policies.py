@@ -149,9 +149,15 @@ class SinglePolicy(Policy):
     def _trim(self, keep: int) -> int:
         before = self.tally.reserved
         while self._unfreed and self.tally.reserved > keep and not self.home.captures:
-            address, entry = self._unfreed[-1]
-            entry.go(address)
-            self._unfreed.pop()
+            try:
+                address, entry = self._unfreed.pop()
+            except IndexError:  # another thread does it too
+                break
+            try:
+                entry.go(address)
+            except BaseException:
+                self._unfreed.append((address, entry))
+                raise
         return before - self.tally.reserved
 
     def was_freed(self, address: int) -> bool:
