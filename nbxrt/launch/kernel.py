@@ -5,8 +5,6 @@ generated for what came out. Where nbxrt cannot tell that it would do the same a
 counted, with the reason.
 """
 
-import ctypes
-import functools
 import inspect
 import os
 import threading
@@ -14,12 +12,10 @@ from collections import defaultdict
 from types import MethodType
 
 from nbxrt import errors
-from nbxrt.device import make_current
-from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending, streams
+from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending
 from nbxrt.launch.direct import Plan
-from nbxrt.launch.launcher import failure
+from nbxrt.launch.entry import Entry, note_use
 from nbxrt.objects.device import Device
-from nbxrt.objects.memory import Memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,36 +43,6 @@ class _Caches(defaultdict):  # type: ignore[type-arg]
     def clear(self) -> None:
         super().clear()
         self._kernel.forget_compiled()
-
-
-class Entry:
-    """A compiled kernel on one device, and the functions for arguments of the kinds of one key.
-
-    `launch` launches it, `failed` is called where the vendor has refused that; `kept` is what the kernel's plan keeps
-    for values.
-    """
-
-    __slots__ = ("_device", "_plan", "_shape", "compiled", "failed", "launch")
-
-    def __init__(
-        self,
-        compiled: "Any",
-        device: int,
-        plan: "Plan | None",
-        launch: "Callable[..., Any]",
-        failed: "Callable[..., Any]",
-    ) -> None:
-        self.compiled, self.launch, self.failed = compiled, launch, failed
-        self._device, self._plan, self._shape = device, plan, compiled.run.shape
-
-    def kept(self, values: "tuple[Any, ...]") -> "tuple[Any, ...]":
-        """How the finder launches these values: by what was prepared for them, or by passing them on."""
-        plan: Any = self._plan
-        found: tuple[Any, ...] | None = None
-        if sending.can_send(self._shape) and self._shape.clusters == 1:
-            found = plan.prepared(self._shape, self.compiled, self._device, values)
-        passed_on: tuple[Any, ...] = plan.passed_on(self.launch)
-        return found or passed_on
 
 
 class Kernel:
@@ -220,12 +186,12 @@ class Kernel:
             "_nbx_runtime": session.knobs.runtime.__dict__,
             "_nbx_compilation": session.knobs.compilation.__dict__,
             "_nbx_call": runtime.launches.of({})[0].function,
-            "_nbx_note": _note,
+            "_nbx_note": note_use,
             **sending.of_streams(runtime),
         }
         long = f"_nbx_long(_nbx_grid, ({''.join(f'{name}, ' for name in self.names)}), _nbx_options)"
         before = [
-            *generated.globals_lines(self._used_globals(), names, long),
+            *generated.globals_lines(self.used_globals(), names, long),
             *(generated.device_lines("_nbx_device", long) if runtime.device_count() > 1 else ()),
             *generated.stream_lines("_nbx_device", long),
         ]
@@ -234,7 +200,7 @@ class Kernel:
         self.dynamic = finding.finder_of_grids(self.name, self.parameters, by_grid)
         self.launch = finding.finder(self.name, self.parameters, parts, plan, before, names)
 
-    def _used_globals(self) -> "list[tuple[str, Any, dict[str, Any]]]":
+    def used_globals(self) -> "list[tuple[str, Any, dict[str, Any]]]":
         """The global variables that the kernel was compiled with: names, values, and where they are."""
         return [(name, *found) for (name, _where), found in self.jit.used_global_vals.items()]
 
@@ -276,7 +242,7 @@ class Kernel:
             entry = self._entry(entries, key, device, grid, arguments, options)
         if all(grid[:3]):
             return entry.launch(grid, *arguments)
-        return self._changed(options, grid, *arguments) if self._has_changed() else entry.compiled
+        return self.changed(options, grid, *arguments) if self.has_changed() else entry.compiled
 
     def key(self, arguments: "tuple[Any, ...]") -> "tuple[Any, ...]":
         """The key of the arguments, as the generated function makes it.
@@ -333,19 +299,10 @@ class Kernel:
                 return entries[key]
             driver = self.session.driver
             index = driver.get_current_device() if device is None else device
-            made: Entry = Device(index, runtime=driver.runtime).on(self._made, index, grid, arguments, options)
-            entries[key] = made
+            compiled = Device(index, runtime=driver.runtime).on(self._compiled, grid, arguments, options)
+            made = entries[key] = Entry(self, compiled, index, arguments, options)
             self.session.compiled += 1
             return made
-
-    def _made(self, device: int, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> Entry:
-        compiled = self._compiled(grid, arguments, options)
-        launcher = compiled.run
-        launcher.prepare(compiled.function)
-        slow = functools.partial(self._checked, launcher, compiled, device)
-        failed = functools.partial(self._failed, launcher.shape, slow)
-        plan = self.plan if isinstance(self.plan, Plan) else None
-        return Entry(compiled, device, plan, self._sender(compiled, device, arguments, options, slow, failed), failed)
 
     def _compiled(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """The compiled kernel, by Triton's own binder and compiler, loaded on the current device."""
@@ -358,72 +315,15 @@ class Kernel:
         compiled._init_handles()  # noqa: SLF001  # loads the binary; says where the device's limits do not allow it
         return compiled
 
-    def _sender(
-        self,
-        compiled: "Any",
-        device: int,
-        arguments: "tuple[Any, ...]",
-        options: "dict[str, Any]",
-        slow: "Callable[..., Any]",
-        failed: "Callable[..., Any]",
-    ) -> "Callable[..., Any]":
-        """The function that packs arguments of these kinds and launches the compiled kernel."""
-        launcher = compiled.run
-        if not sending.can_send(launcher.shape):
-            return functools.partial(self._sent, slow, options)
-        names = {
-            "_nbx_kernel": compiled,
-            "_nbx_function": ctypes.c_void_p(compiled.function),
-            "_nbx_slow": slow,
-            "_nbx_failed": failed,
-            "_nbx_changed": functools.partial(self._changed, options),
-            "_nbx_note": _note,
-        }
-        return sending.sender(
-            self.name,
-            launcher.shape,
-            self.session.driver.runtime,
-            device,
-            dict(zip(self.names, arguments, strict=True)),
-            self._used_globals(),
-            names,
-        )
-
     # the long ways
 
-    def _sent(self, slow: "Callable[..., Any]", options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
-        """A launch that is more than one pack and one call."""
-        if self._has_changed():
-            return self._changed(options, grid, *arguments)
-        return slow(grid, *arguments)
-
-    def _has_changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether a global variable that the kernel was compiled with is another one now."""
         missing = object()
-        return any(variables.get(name, missing) != value for name, value, variables in self._used_globals())
+        return any(variables.get(name, missing) != value for name, value, variables in self.used_globals())
 
-    def _changed(self, options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
+    def changed(self, options: "dict[str, Any]", grid: "Grid", *arguments: "Any") -> "Any":
         return self.fall_back("a global variable that has changed", grid, arguments, options)
-
-    def _checked(self, launcher: "Any", compiled: "Any", device: int, grid: "Grid", *arguments: "Any") -> "Any":
-        """The long way of a launch that is known: any device, any value, every error by the argument's name."""
-        runtime = self.session.driver.runtime
-        Device(device, runtime=runtime).on(self._launched, launcher, compiled, device, grid[:3], arguments)
-        if getattr(runtime.current, "index", None) is None and runtime.get_device() == device:
-            make_current(runtime, device)  # it has a context by now, and the next launch need not ask
-        return compiled
-
-    def _launched(
-        self,
-        launcher: "Any",
-        compiled: "Any",
-        device: int,
-        extents: "tuple[int, int, int]",
-        arguments: "tuple[Any, ...]",
-    ) -> None:
-        stream = streams.current(self.session.driver.runtime, device)
-        _note(stream, *arguments)
-        launcher.launcher.launch(extents, stream, ctypes.c_void_p(compiled.function), arguments, self.names)
 
     def _refused(
         self, code: int, stream: int, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]"
@@ -431,22 +331,6 @@ class Kernel:
         """The vendor refused a launch that the finder made itself."""
         entry = self.variant(options).entries[self.key(arguments)]
         return entry.failed(code, stream, grid, *arguments)
-
-    def _failed(
-        self, shape: "Any", slow: "Callable[..., Any]", code: int, stream: int, grid: "Grid", *arguments: "Any"
-    ) -> "Any":
-        """A launch was refused: once more where the thread only lacked a context."""
-        if shape.call.enter(code):
-            return slow(grid, *arguments)
-        raise failure(shape, code, grid[:3], stream)
-
-
-def _note(stream: int, *arguments: "Any") -> None:
-    """Arrays of other streams are in use by this one now; closed ones are refused."""
-    for value in (part for each in arguments for part in keys.parts(each)):
-        memory = getattr(value, "memory", None)
-        if isinstance(memory, Memory) and memory.home != stream:
-            streams.note_use(memory, stream)
 
 
 _CACHE_HINT = "set TRITON_CACHE_DIR to a folder that this user can write"
