@@ -59,6 +59,8 @@ class Queues:
         self.by_state: dict[State, tuple[int, ...]] = {}
         #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
         self.guard = locks.RLock()
+        #: Held while `by_state` changes, and for nothing else: a default stream is made under the lock of the devices.
+        self._listing = locks.Lock()
         self._create, self._destroy = (binder.part("queues", part) for part in ("create", "destroy"))
         #: The parts that a file may leave out; None where it does.
         self._wait, self._status, self._finish, self._release, self._idle, self._error, self._keep = (
@@ -78,7 +80,7 @@ class Queues:
 
     def _new(self, state: "State") -> Stream:
         queue: int = self._create(state)
-        with self.guard:
+        with self._listing:
             self.by_state[state] = (*self.by_state.get(state, ()), queue)
         return Stream(self, queue, state)
 
@@ -115,6 +117,7 @@ class Queues:
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the streams are the parent's."""
         self.guard = locks.RLock()
+        self._listing = locks.Lock()
         for kept in (self.records, self._defaults, self.by_state):
             kept.clear()
 
@@ -149,8 +152,9 @@ class Queues:
             with self.guard:
                 if self._defaults.get(record.state) is record:
                     del self._defaults[record.state]
-                left = tuple(queue for queue in self.by_state.get(record.state, ()) if queue != record.queue)
-                self.by_state[record.state] = left
+                with self._listing:
+                    left = tuple(queue for queue in self.by_state.get(record.state, ()) if queue != record.queue)
+                    self.by_state[record.state] = left
                 self._destroy(record.state, record.queue)
             if record.counter is not None:
                 record.counter.give_up()
