@@ -313,11 +313,12 @@ class TestEvents:
         event.record(stream)
         simulation.fail("event_record", kind="invalid_handle")
 
-        with pytest.raises(nbxrt.DeviceError, match=f"stream={stream.handle}") as caught:
+        with pytest.raises(
+            nbxrt.DeviceError, match=rf"`event_record` failed: INVALID_HANDLE[^$]*stream={stream.handle}"
+        ):
             event.record(stream)
         event.record(stream)
 
-        assert (caught.value.operation, caught.value.kind) == ("event_record", "invalid_handle")
         assert event.runtime.get_last_error() == 0
 
     def test_events_and_graphs_that_are_there_are_followed_by_a_trace(self, simulation: Simulation) -> None:
