@@ -30,6 +30,12 @@ LINES = {
 Point = tuple[float, int]
 
 
+def devices(snapshot: dict[str, Any]) -> list[int]:
+    """The devices that a snapshot has something of."""
+    traced = (device for device, events in enumerate(snapshot.get("device_traces", [])) if events)
+    return sorted({*traced, *(segment.get("device", 0) for segment in snapshot["segments"])})
+
+
 def drawn(snapshot: dict[str, Any], device: int) -> Picture:
     """The picture of one device."""
     segments = [segment for segment in snapshot["segments"] if segment.get("device", 0) == device]

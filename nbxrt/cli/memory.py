@@ -29,7 +29,7 @@ def command() -> None:
     required=True,
     help="The picture, as its name ends: .svg, or .png where Pillow is installed.",
 )
-@click.option("--device", type=int, default=0, show_default=True, help="The device that is drawn.")
+@click.option("--device", type=click.IntRange(min=0), default=0, show_default=True, help="The device that is drawn.")
 def plot(snapshot: Path, output: Path, device: int) -> None:
     """Draw SNAPSHOT, which `account.snapshot(PATH)` or PyTorch's `_dump_snapshot` wrote.
 
@@ -39,7 +39,12 @@ def plot(snapshot: Path, output: Path, device: int) -> None:
     if write is None:
         message = f"{output} ends in {output.suffix or 'nothing'}: a picture is written as {' or '.join(WRITERS)}"
         raise ArgumentValueError(message, hint="`-o memory.svg`", parameter="output", value=str(output))
-    output.write_bytes(write(drawing.drawn(load(snapshot), device)))
+    data = load(snapshot)
+    known = drawing.devices(data)
+    if device not in known:
+        message = f"{snapshot} has nothing of device {device}, but of {', '.join(map(str, known)) or 'none'}"
+        raise ArgumentValueError(message, parameter="device", value=device)
+    output.write_bytes(write(drawing.drawn(data, device)))
     click.echo(output)
 
 

@@ -112,6 +112,7 @@ def test_a_picture_is_written_as_its_name_ends(pool: nbxrt.DeviceAllocator, tmp_
 
 @pytest.mark.parametrize("name", ["memory.jpg", "memory"])
 def test_a_picture_of_another_kind_is_refused(pool: nbxrt.DeviceAllocator, tmp_path: Path, name: str) -> None:
+    used(pool)
     pool.snapshot(tmp_path / "memory.pickle")
 
     done = CliRunner().invoke(commands, ["memory", "plot", str(tmp_path / "memory.pickle"), "-o", str(tmp_path / name)])
@@ -119,6 +120,19 @@ def test_a_picture_of_another_kind_is_refused(pool: nbxrt.DeviceAllocator, tmp_p
     assert done.exit_code != 0
     assert "a picture is written as .svg or .png" in done.output + str(done.exception or "")
     assert not (tmp_path / name).exists()
+
+
+def test_a_device_that_the_snapshot_does_not_have_is_refused(pool: nbxrt.DeviceAllocator, tmp_path: Path) -> None:
+    used(pool)
+    pool.snapshot(tmp_path / "memory.pickle")
+    command = ["memory", "plot", str(tmp_path / "memory.pickle"), "-o", str(tmp_path / "memory.svg"), "--device"]
+
+    for device, said in (("7", "has nothing of device 7, but of 0"), ("-1", "-1")):
+        done = CliRunner().invoke(commands, [*command, device])
+
+        assert done.exit_code != 0
+        assert said in done.output + str(done.exception or "")
+    assert not (tmp_path / "memory.svg").exists()
 
 
 def test_a_pickle_that_is_no_plain_data_is_not_followed(tmp_path: Path) -> None:
