@@ -223,6 +223,10 @@ class Device:
 
     def __enter__(self) -> "Self":
         here = self._current.__dict__  # once, since each look for what is the thread's own costs as much as all else
+        if self.is_only:  # there is nothing to come back to
+            if here.get("index") != self._device_idx:
+                make_current(self.runtime, self._device_idx)
+            return self
         try:
             found = here["index"]
             here["entered"].append(found)
@@ -235,6 +239,8 @@ class Device:
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
+        if self.is_only:
+            return
         here = self._current.__dict__
         found = here["entered"].pop()
         if found != here["index"]:
