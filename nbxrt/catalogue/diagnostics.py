@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 EXCERPT_WIDTH = 120
 QUOTE_WIDTH = 60
 LISTED = 12
+# Programs are given a line once a fault.
+SOURCE_WIDTH = 1000
 
 
 @attrs.frozen(order=True)
@@ -43,8 +45,9 @@ class Diagnostic:
         return "\n".join([*self._heading(), *self._excerpt(), *self._notes(), *self._advice()])
 
     def to_dict(self) -> dict[str, object]:
-        """The fault as data that JSON can carry."""
-        return {**attrs.asdict(self), "notes": list(self.notes)}
+        """The fault as data that JSON can carry; a longer line than SOURCE_WIDTH is left out."""
+        source = self.source if len(self.source) <= SOURCE_WIDTH else ""
+        return {**attrs.asdict(self), "notes": list(self.notes), "source": source}
 
     def __str__(self) -> str:
         return self.render()

@@ -94,7 +94,7 @@ def _wrong_counts(subject: Subject, role: str, names: dict[str, Any], kinds: dic
     for kind, given in names.items():
         codes, called = _count(kinds.get(kind)), _count(given)
         if kind in kinds and codes != called:
-            message = f"`{kind}` has {codes} codes, and {called} names"
+            message = f"the codes of `{kind}` are {codes}, and the names {called}"
             yield subject.diagnostic(("headers", "codes", role, kind), "unknown-named", message)
 
 

@@ -156,9 +156,28 @@ def _faults_of_meaning(merged: Merged, documents: list[Document], contract: Cont
     for fault in faults:
         if fault.file == top.name:
             yield fault
-        elif not fault.reference.startswith("unused-"):  # what is extended need not be used to the last
-            yield _because(fault, documents)
+        elif not fault.reference.startswith(_LEFT_OVER):
+            because = _because(fault, documents)
+            yield attrs.evolve(because, notes=(*because.notes, *_changes_behind(fault, merged, documents)))
     yield from _inherited_ranges(merged, documents, contract)
+
+
+#: What is said of a base's own part that the files above have left without use: it need not be used to the last.
+_LEFT_OVER = ("unused-", "unknown-named")
+
+
+def _changes_behind(fault: Diagnostic, merged: Merged, documents: list[Document]) -> Iterator[str]:
+    """What the files above say of what a fault of their base names: the base alone is right."""
+    said = f"{fault.message} {fault.hint}"
+    named = {
+        path: statements[-1]
+        for path, statements in merged.history.items()
+        if statements[-1].document is not documents[0] and statements[-1].document.name != fault.file
+        if quoted(str(path[-1])) in said or path_text(path) in said
+    }
+    for path, last in named.items():
+        if not any(below[:-1] == path for below in named):
+            yield f"{quoted(path_text(path))} is {'taken out' if last.value is None else 'changed'} at {last.where}"
 
 
 def _inherited_ranges(merged: Merged, documents: list[Document], contract: Contract) -> Iterator[Diagnostic]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Lists that a file may change instead of replacing them, by the name of their definition.
 CHANGES = ("prepend", "append", "remove")
+#: How much such a list holds: its items are compared with each other.
+MOST_ITEMS = 64
 
 #: What has to be in a file that extends no other.
 REQUIRED = ("name", "title", "abi", "platforms", "priority", "libraries", "operations")
@@ -51,7 +53,7 @@ def changeable(says: str, definition: str) -> Schema:
 
 def list_definitions(name: str, rule: Schema) -> Schema:
     """The definitions of a list that may be changed: itself, and its change."""
-    items = {"type": "array", "minItems": 1, "uniqueItems": True, "items": rule["items"]}
+    items = {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "uniqueItems": True, "items": rule["items"]}
     says = {
         "prepend": "Put before the list, in this order; what is in it already moves.",
         "append": "Put after the list, in this order; what is in it already moves.",
@@ -59,7 +61,7 @@ def list_definitions(name: str, rule: Schema) -> Schema:
     }
     parts = {change: {"description": says[change], **items} for change in CHANGES}
     change = keyed("a change to a list", "A change to the list that is extended.", parts, minProperties=1)
-    return {name: rule, f"change_of_{name}": change}
+    return {name: {**rule, "maxItems": MOST_ITEMS}, f"change_of_{name}": change}
 
 
 def whole_file(completeness: Iterable[Schema]) -> Schema:

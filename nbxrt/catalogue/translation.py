@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue import advice, keys, schema_parts, schema_steps
+from nbxrt.catalogue import advice, keys, schema_parts, schema_steps, verdicts
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import C_TYPES, SIZED_TYPES
 from nbxrt.catalogue.keys import Missing, Unknown
@@ -171,6 +171,8 @@ PATTERNS = {
 
 
 def _range(error: Error) -> Iterator[Diagnostic]:
+    if isinstance(error.instance, float):
+        return  # its type is told
     least, greatest = error.schema.get("minimum"), error.schema.get("maximum")
     label = f"{least} to {greatest}" if greatest is not None else f"not below {least}"
     yield error.diagnostic("out-of-range", f"the number {error.written} is out of range", label=label)
@@ -202,10 +204,9 @@ def _container(error: Error) -> str:
 
 
 def _repeated(error: Error) -> Iterator[Diagnostic]:
-    for index, item in enumerate(error.instance):
-        if item in error.instance[:index]:
-            path = (*error.path, index)
-            yield error.document.diagnostic(path, "repeated", f"{quoted(item)} is in the list twice")
+    for index in islice(verdicts.repeated(error.instance), MAX_ERRORS):
+        message = f"{quoted(error.instance[index])} is in the list twice"
+        yield error.document.diagnostic((*error.path, index), "repeated", message)
 
 
 def _other(error: Error) -> Iterator[Diagnostic]:

@@ -96,7 +96,7 @@ def _validator(contract: Contract) -> tuple[Any, Callable[[Any], bool]]:
             yield from validator.descend(instance, around[branch], schema_path=branch)
 
     checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _checker, value: verdicts.is_integer(value))
-    keywords = {"pattern": _check_pattern, "if": check_if}
+    keywords = {"pattern": _check_pattern, "if": check_if, "uniqueItems": _check_unique}
     strict: Any = validators.extend(Draft202012Validator, keywords, type_checker=checker)  # type: ignore[no-untyped-call]
     find_all = strict.descend
 
@@ -113,6 +113,13 @@ def _check_pattern(_validator: object, pattern: str, instance: object, _schema: 
 
     if isinstance(instance, str) and not verdicts.searched(pattern).search(instance):
         yield ValidationError("the pattern does not match")
+
+
+def _check_unique(_validator: object, wanted: bool, instance: object, _schema: object) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if wanted and isinstance(instance, list) and any(True for _index in verdicts.repeated(instance)):
+        yield ValidationError("an item is repeated")
 
 
 def _misread_words(document: Document, told: set[tuple[int, int]]) -> Iterator[Diagnostic]:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Verdict = Callable[[Any], bool]
     Schema = dict[str, Any]
@@ -160,16 +160,23 @@ def _enum(words: list[Any]) -> Verdict:
 
 
 def _unique(wanted: bool) -> Verdict:
-    from jsonschema._utils import uniq
+    return lambda value: not wanted or not isinstance(value, list) or next(repeated(value), None) is None
 
-    def check(value: Any) -> bool:
-        if not wanted or not isinstance(value, list):
-            return True
-        if all(isinstance(item, str) for item in value):
-            return len(set(value)) == len(value)
-        return bool(uniq(value))
 
-    return check
+def repeated(items: Sequence[Any]) -> Iterator[int]:
+    """The places in a list of what it has held before. Comparing every pair takes minutes where there are thousands."""
+    seen: set[Any] = set()
+    for index, item in enumerate(items):
+        known = _comparable(item)
+        if known in seen:
+            yield index
+        seen.add(known)
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return frozenset((key, _comparable(each)) for key, each in value.items())
+    return tuple(map(_comparable, value)) if isinstance(value, list) else _scalar(value)
 
 
 def _pattern(pattern: str) -> Verdict:

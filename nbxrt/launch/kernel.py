@@ -6,7 +6,6 @@ counted, with the reason.
 """
 
 import inspect
-import os
 import threading
 from collections import defaultdict
 from types import MethodType
@@ -342,7 +341,7 @@ def _demand_cache() -> None:
 
     if knobs.cache.dir.startswith("~"):
         raise errors.CapabilityError(
-            f"Triton has no folder for its cache: there is no HOME, and the system knows no user {os.getuid()}",
+            "Triton has no folder for its cache: there is no HOME, and the system knows no home of this user",
             hint=_CACHE_HINT,
         )
 

@@ -177,7 +177,10 @@ class Device:
 
         No other device gets a context by it: where the calling thread never chose a device, putting it back by a call
         would make one on the device that it found (CUDA since 12), so the function is called in a thread of its own.
+        Raises: ArgumentTypeError for what cannot be called.
         """
+        if not callable(function):
+            raise wrong_type("`Device.on`", "a function and its arguments", function)
         if self._current.__dict__.get("index") == self._device_idx:
             if self._later:
                 self._release_later()

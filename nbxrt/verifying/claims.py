@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -149,8 +148,10 @@ class Claims:
             status = self.description["libraries"][role]["status"]
             kinds = self.names.get("codes", {}).get(role, {})
             for kind, codes in {"success": (status["success"],), **status["kinds"]}.items():
-                named = itertools.chain(_members(kinds.get(kind, ())), itertools.repeat(""))
-                for name, code in zip(named, codes, strict=False):
+                named = _members(kinds.get(kind, ()))
+                if len(named) != len(codes):  # they are of the codes that a file which extends that one has replaced
+                    named = ("",) * len(codes)
+                for name, code in zip(named, codes, strict=True):
                     yield Constant(f"libraries.{role}.status", kind, name, code)
 
         if launch := self.description["launch"]:

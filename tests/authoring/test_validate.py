@@ -126,3 +126,14 @@ def test_many_files_are_told_in_their_order_and_that_of_their_lines(python: Pyth
     assert [file for file, _line in found] == ["c.yaml"] * 2 + ["a.yaml"] * 2 + ["b.yaml"] * 2
     assert all(one[1] < other[1] for one, other in zip(found[::2], found[1::2], strict=True))
     assert ended.stderr == "3 files: 6 faults in 3 of them\n"
+
+
+def test_a_line_without_end_is_not_repeated_for_each_of_its_faults(tmp_path: Path, python: Python) -> None:
+    file = tmp_path / "wide.yaml"
+    file.write_text("x-a: {" + "no: a, " * 3_000 + "}\n", "utf-8")
+
+    ended = python("-m", "nbxrt", "validate", "--format", "json", str(file))
+
+    faults = json.loads(ended.stdout)["faults"]
+    assert len(faults) > 50
+    assert {fault["source"] for fault in faults} == {""}

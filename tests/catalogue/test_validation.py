@@ -462,3 +462,42 @@ def test_a_changed_file_is_right_or_has_faults_and_nothing_else_happens(
         assert fault.render()
         assert 1 <= fault.line <= text.count("\n") + 1
         assert fault.source == text.split("\n")[fault.line - 1]
+
+
+ENDLESS = {
+    "search": [{"root": f"/a{number}", "folder": "b"} for number in range(65)],
+    "names": [{"linux": f"a{number}"} for number in range(65)],
+}
+
+
+@pytest.mark.parametrize("key", ENDLESS)
+def test_a_list_whose_items_are_compared_has_an_end(key: str, toy: dict[str, Any], faults: Faults) -> None:
+    toy["libraries"]["runtime"][key] = ENDLESS[key]
+
+    (fault,) = faults(toy)
+
+    assert fault.message == "expected at most 64 items, found 65"
+
+
+def test_a_list_of_one_word_many_times_is_told_as_often_as_people_read(toy: dict[str, Any], faults: Faults) -> None:
+    toy["platforms"] = ["linux"] * 1_000
+
+    assert len(faults(toy)) <= 501
+
+
+@pytest.mark.parametrize("version", ["9" * 10_000, "1." + "9" * 10_000])
+def test_a_version_of_thousands_of_digits_is_none(version: str, toy: dict[str, Any], faults: Faults) -> None:
+    toy["operations"]["malloc"] = [{"call": "toyMalloc", "since": version}]
+
+    (fault,) = faults(toy)
+
+    assert fault.reference == "bad-text"
+
+
+@pytest.mark.parametrize("number", [float("inf"), -float("inf"), -1.5, 1e300])
+def test_a_number_with_a_fraction_is_told_once(number: float, toy: dict[str, Any], faults: Faults) -> None:
+    toy["priority"] = number
+
+    (fault,) = faults(toy)
+
+    assert fault.reference == "bad-number"

@@ -341,7 +341,21 @@ def test_a_fault_of_an_inherited_value_stands_where_it_was_written(layered: Laye
     faults = layered.faults("enums: {memcpy_kind: null}\n")
 
     assert {(fault.file, fault.reference) for fault in faults} == {(str(layered.folder / "toy.yaml"), "missing-enum")}
-    assert all("says `extends: toy`" in fault.notes[-1] for fault in faults)
+    assert all("says `extends: toy`" in fault.notes[0] for fault in faults)
+    taken_out = f"`enums.memcpy_kind` is taken out at {layered.folder / 'site.yaml'}:4:9"
+    assert {fault.notes[1:] for fault in faults} == {(taken_out,)}
+
+
+def test_names_in_headers_of_what_a_file_replaces_may_be_left_over(layered: Layered) -> None:
+    """The vendor's names stay where there is something to name; fewer codes, or more, are nobody's fault."""
+    names = {"out_of_memory": "TOY_NO_MEMORY", "no_device": ["TOY_NONE"], "not_ready": "TOY_NOT_READY"}
+    layered.base(headers={"codes": {"runtime": names}, "enums": {"memcpy_kind": {"default": "TOY_ANY"}}})
+    status = "{success: 0, kinds: {out_of_memory: [2, 3], not_ready: 600}}"
+    words = "{host_to_host: 0, host_to_device: 1, device_to_host: 2, device_to_device: 3}"
+
+    faults = layered.faults(f"libraries: {{runtime: {{status: {status}}}}}\nenums: {{memcpy_kind: {words}}}\n")
+
+    assert faults == ()
 
 
 def test_the_merged_file_is_complete_or_refused(layered: Layered) -> None:

@@ -73,6 +73,13 @@ class TestFacts:
         with pytest.raises(nbxrt.NoDeviceError):
             nbxrt.Device(0)
 
+    def test_what_cannot_be_called_is_refused_before_the_device_is_made_current(self, simulation: Simulation) -> None:
+        for value in (5, None, "sync", []):
+            with pytest.raises(nbxrt.ArgumentTypeError, match=r"`Device.on` takes a function and its arguments, not "):
+                nbxrt.Device(1).on(value)  # type: ignore[arg-type]
+
+        assert "set_device" not in {call.operation for call in simulation.log()}
+
 
 class TestCurrent:
     def test_inside_the_block_it_is_current_and_after_it_what_was(self, simulation: Simulation) -> None:
