@@ -44,6 +44,8 @@ def main() -> None:
     if program.__code__.co_argcount == 0:
         program()
         return
+    if "ENGINE" in os.environ and "TIMEOUT" in os.environ:  # a first one waits for all, who start at different times
+        dist.init().close()
     device = int(os.environ["DEVICE"]) if "DEVICE" in os.environ else None
     comm = dist.init(timeout=timeout, device=device) if "ENGINE" in os.environ else join(timeout=timeout)
     with comm:

@@ -84,7 +84,7 @@ def test_a_rank_that_is_killed_is_named_at_once(
 def test_a_rank_that_is_late_is_named_when_time_is_over(
     mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]
 ) -> None:
-    assert mpirun("a_rank_is_late", 3, {**settings, "TIMEOUT": "1"}) == (0, "")
+    assert mpirun("a_rank_is_late", 3, {**settings, "TIMEOUT": "2"}) == (0, "")
 
 
 def test_a_rank_may_exit_in_the_middle(
