@@ -10,10 +10,15 @@ if TYPE_CHECKING:
 
 #: Where addresses begin that stand for objects without one: no process has memory there, so no copy by the host
 #: can be taken for one. Each is followed by a gap, so that one past the end of an allocation is in none.
-FIRST_MINTED = 0x4E42_0000_0000_0000
+FIRST_MINTED, LAST_MINTED = 0x4E42_0000_0000_0000, 0x4E42_FFFF_FFFF_FFFF
 GAP = 4096
 #: As many addresses are put into the order one by one; with more it is made anew, and no more than these wait for it.
 FEW, MOST_UNSORTED = 32, 4096
+
+
+def is_minted(address: int) -> bool:
+    """Whether an address stands for an object without one: nothing may be read or written there by the host."""
+    return FIRST_MINTED <= address <= LAST_MINTED
 
 
 class Block:

@@ -1,8 +1,9 @@
-"""Copies and fills for APIs whose device memory the host can also see: by the device where it can, else by the host."""
+"""Copies and fills of memory that stands for objects: by the device where its rules allow it, else by the host."""
 
 import ctypes
 
 from nbxrt import errors
+from nbxrt.binding.addresses import is_minted
 from nbxrt.binding.pages import WrappedPages
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from nbxrt.binding.addresses import Block
     from nbxrt.binding.binder import Binder
     from nbxrt.binding.queues import Stream
+    from nbxrt.binding.states import State
 
 
 #: Positions of the words of `memcpy_kind` whose target, and whose source, is device memory.
@@ -22,12 +24,14 @@ class Transfers:
     """A copy inside device memory goes through the stream where sizes and offsets suit the device.
 
     Everything else is done by the host when the stream has finished: with memory that both see that is a plain copy.
+    Memory with a minted address is the device's alone: the file's parts `read` and `write` carry it over.
     """
 
     def __init__(self, binder: "Binder") -> None:
         self._binder = binder
         self._alignment: int = binder.values("transfers").get("alignment", 1)
         self._copy, self._fill = (binder.part("transfers", part) for part in ("copy", "fill"))
+        self._read, self._write = (binder.optional_part("transfers", part) for part in ("read", "write"))
         pages = WrappedPages(binder)
         self.host_register, self.host_unregister = pages.host_register, pages.host_unregister
 
@@ -35,7 +39,7 @@ class Transfers:
         sides = self._sides("memcpy", dst, src, nbytes, kind)
         for state in {side.state for side in sides if side is not None} or {self._binder.state()}:
             self._queues().drain_all(state)
-        ctypes.memmove(dst, src, nbytes)
+        self._move(dst, src, nbytes, *sides)
 
     def memcpy_async(self, dst: int, src: int, nbytes: int, kind: int, stream: int) -> None:
         self._transfer("memcpy_async", dst, src, nbytes, kind, self._queues().find(stream))
@@ -59,7 +63,7 @@ class Transfers:
                 self._copy(stream.state, source.target, here, target.target, there, nbytes, stream)
                 return
         self._drain(stream, target, source)
-        ctypes.memmove(dst, src, nbytes)
+        self._move(dst, src, nbytes, target, source)
 
     def _set(self, operation: str, address: int, value: int, nbytes: int, stream: "Stream") -> None:
         block = self._within(operation, address, nbytes, must_be=True)
@@ -70,7 +74,32 @@ class Transfers:
             self._fill(stream.state, block.target, offset, nbytes, value & 0xFF, stream)
             return
         self._drain(stream, block)
+        if is_minted(address):
+            filled = ctypes.create_string_buffer(bytes((value & 0xFF,)) * nbytes, nbytes)
+            self._move(address, ctypes.addressof(filled), nbytes, block, None)
+            return
         ctypes.memset(address, value & 0xFF, nbytes)
+
+    def _move(self, dst: int, src: int, nbytes: int, target: "Block | None", source: "Block | None") -> None:
+        """Copy by the host what nothing works on any more; what it does not see is read first, and written after."""
+        if source is not None and is_minted(src):
+            room = ctypes.create_string_buffer(nbytes) if is_minted(dst) else None
+            host = dst if room is None else ctypes.addressof(room)
+            self._carry(self._read, source.state, source.target, source.offset_of(src), host, nbytes)
+            if room is None:
+                return
+            src = host
+        if target is not None and is_minted(dst):
+            self._carry(self._write, target.state, src, target.target, target.offset_of(dst), nbytes)
+            return
+        ctypes.memmove(dst, src, nbytes)
+
+    def _carry(self, part: "Any", state: "State", *given: int) -> None:
+        """Read or write on the device's default stream, and wait for it."""
+        stream = state.default_stream
+        self._raise_lost(stream)
+        part(state, *given, stream)
+        self._queues().drain(stream)
 
     def _drain(self, stream: "Stream", *blocks: "Block | None") -> None:
         """Wait for the stream, and for all of another device that has some of the memory."""
@@ -89,6 +118,7 @@ class Transfers:
         Raises: ArgumentValueError where the bytes go beyond its end, or where there has to be some and is none.
         """
         table = self._binder.addresses
+        must_be = must_be or is_minted(address)
         block: Block | None = table.find(address, operation) if must_be else table.look(address)
         if block is not None and address + nbytes > block.address + block.nbytes:
             raise errors.ArgumentValueError(

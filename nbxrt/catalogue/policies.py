@@ -140,7 +140,7 @@ POLICIES = {
         values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
     ),
     "transfers": Policy(
-        "Copies and fills of memory that host and device both see, and pages of the caller's made such memory.",
+        "Copies and fills of objects' memory: by the device where it can, else by the host, which waits for it.",
         ("memcpy", "memcpy_async", "memset", "memset_async", "host_register", "host_unregister"),
         parts={
             "copy": Part(
@@ -152,6 +152,12 @@ POLICIES = {
                 "Fills device memory with a byte, ordered on the stream.",
                 {"target": "pointer", "offset": "size", "nbytes": "size", "value": "int", "stream": "pointer"},
             ),
+            "read": Part("Copies device memory to the host's, where the host does not see it.",
+                         {"source": "pointer", "source_offset": "size", "address": "pointer", "nbytes": "size",
+                          "stream": "pointer"}, required=False),
+            "write": Part("Copies memory of the host's to the device's, where the host does not see it.",
+                          {"address": "pointer", "target": "pointer", "target_offset": "size", "nbytes": "size",
+                           "stream": "pointer"}, required=False),
             "wrap": Part("Makes an object of the whole pages around memory of the caller's.",
                          {"start": "pointer", "length": "size"}, {"object": "pointer"}, required=False),
             "unwrap": Part("Gives the object up; the pages stay.", {"object": "pointer"}, required=False),

@@ -355,6 +355,29 @@ def check_handles(subject: Subject) -> Iterator[Diagnostic]:
         yield subject.diagnostic(("handles",), "wrong-handles", message, hint="drop it where pointers are addresses")
 
 
+def check_minted(subject: Subject) -> Iterator[Diagnostic]:
+    """An address that stands for an object without one is the device's alone: the host is not told of it as its own."""
+    if any(path[:1] in (("operations",), ("policies",)) for path in subject.broken):
+        return
+    minted = [
+        ((*sequence.path, index), step)
+        for sequence in sequences(subject)
+        for index, step in enumerate(sequence.steps)
+        if "track" in step and "as" in step and "aligned" not in step
+    ]
+    for path, step in minted:
+        if step.get("memory", "device") != "device":
+            message = f"{quoted(step['as'])} is an address that the host cannot use, and no {step['memory']} memory"
+            hint = "bind the address where the host sees it, and `track` that with its `object`"
+            yield subject.diagnostic((*path, "memory"), "wrong-handles", message, hint=hint)
+    given = subject.mapping("policies", "transfers")
+    missing = [part for part in ("read", "write") if part not in given]
+    if minted and given and missing:
+        message = f"the host does not see what this file allocates: `transfers` needs {listed(missing)}"
+        note = f"an object gets an address of its own at {subject.where(minted[0][0])}"
+        yield subject.diagnostic(("policies", "transfers"), "wrong-policy", message, at="key", notes=(note,))
+
+
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_steps,
     check_device_calls,
@@ -363,4 +386,5 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_policies_are_given,
     check_marks,
     check_handles,
+    check_minted,
 )

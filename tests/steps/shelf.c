@@ -156,6 +156,18 @@ int shelfByte(void *queue, void *to, size_t there, size_t nbytes, int value, voi
     shelf_copies++; *work = work_in(queue);
     return OK;
 }
+int shelfOut(void *queue, void *from, size_t at, void *to, size_t nbytes, void **work) {
+    if (fails("shelfOut") || at + nbytes > ((object *)from)->nbytes) return BAD;
+    memcpy(to, begin(from) + at, nbytes);
+    *work = work_in(queue);
+    return OK;
+}
+int shelfIn(void *queue, const void *from, void *to, size_t there, size_t nbytes, void **work) {
+    if (fails("shelfIn") || there + nbytes > ((object *)to)->nbytes) return BAD;
+    memcpy(begin(to) + there, from, nbytes);
+    *work = work_in(queue);
+    return OK;
+}
 void *shelfCounter(void *device, int *error) { *error = OK; return make(MARK, NULL); }
 int shelfRaise(void *queue, void *counter, uint64_t value, void **work) {
     if (((object *)counter)->time >= value) return BAD;    /* it only rises */
