@@ -90,7 +90,7 @@ def _enum(error: Error) -> Iterator[Diagnostic | Unknown]:
         yield _unknown_name(error)
     elif error.is_key:
         yield Unknown(error.path, error.instance, error.title, tuple(error.value))
-    elif error.path == ("contract",) and not isinstance(error.instance, int):
+    elif error.path == ("contract",) and not verdicts.is_integer(error.instance):
         return  # its type is told
     elif error.path == ("contract",):
         message = f"the file is written for contract {error.written}, and this nbxrt knows {error.value[-1]}"

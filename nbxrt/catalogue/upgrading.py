@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue import reading
-from nbxrt.errors import NbxrtError
+from nbxrt.catalogue import reading, validation
+from nbxrt.errors import DescriptionError, NbxrtError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,16 +40,19 @@ def upgraded(text: str, contract: Contract, name: str) -> Upgrade:
     """The text of a file, shown as `name`, for the contract; the same text where there is nothing newer.
 
     A file that extends another gets the contract's number alone: what is new is answered by the one that it extends.
-    Raises: DescriptionError for a file that is no YAML, NbxrtError for one that has no contract of its own or is
-    written in a way that cannot be edited.
+    Raises: DescriptionError for a file that is no YAML or is for no contract that is known, NbxrtError for one that has
+    no contract of its own or is written in a way that cannot be edited.
     """
     document = reading.read(text.encode(), name)
     data = document.data if isinstance(document.data, dict) else {}
-    before = data.get("contract")
-    if not isinstance(before, int):
+    if "contract" not in data:
         hint = "what a file extends is what has to be upgraded" if "extends" in data else ""
         raise NbxrtError(f"`{name}` does not say which contract it was written for", hint=hint)
-    if before >= contract.number:
+    wrong = [fault for fault in validation.check(document, contract) if fault.path == "contract"]
+    if wrong:
+        raise DescriptionError(wrong)
+    before = data["contract"]
+    if before == contract.number:
         return Upgrade(text, before, before, ())
     is_whole = "extends" not in data
     added = [each for each in contract.operations.values() if is_whole and _is_new(each, before, data)]

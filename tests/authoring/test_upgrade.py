@@ -9,7 +9,7 @@ import pytest
 
 from nbxrt.catalogue import reading, upgrading, validation
 from nbxrt.catalogue.sources import data_folder
-from nbxrt.errors import NbxrtError
+from nbxrt.errors import DescriptionError, NbxrtError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +115,15 @@ def test_a_file_that_cannot_be_edited_is_left_alone_and_says_what_to_add(grown: 
 def test_a_file_without_a_contract_is_refused(grown: Contract) -> None:
     with pytest.raises(NbxrtError, match="does not say which contract"):
         upgrading.upgraded("extends: cuda\n", grown, "x.yaml")
+
+
+@pytest.mark.parametrize("number", ["99", "0", "true", "x", "1.0"])
+def test_a_contract_that_there_is_not_is_refused_where_it_is_written(number: str, grown: Contract) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        upgrading.upgraded(f"extends: cuda\ncontract: {number}\n", grown, "x.yaml")
+
+    (fault,) = caught.value.diagnostics
+    assert (fault.line, fault.path) == (2, "contract")
 
 
 def test_the_command_says_that_there_is_nothing_to_do(python: Callable[..., Any], tmp_path: Path) -> None:
