@@ -38,11 +38,11 @@ class Diagnostic:
 
     def one_line(self) -> str:
         """The fault as `file:line:column: message`, the form that editors and `grep` understand."""
-        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+        return _escaped(f"{self.file}:{self.line}:{self.column}: {self.message}")
 
     def render(self) -> str:
         """The fault for people: the message, the place, the line with a caret, notes and a hint; plain text."""
-        return "\n".join([*self._heading(), *self._excerpt(), *self._notes(), *self._advice()])
+        return "\n".join(map(_escaped, (*self._heading(), *self._excerpt(), *self._notes(), *self._advice())))
 
     def to_dict(self) -> dict[str, object]:
         """The fault as data that JSON can carry; a longer line than SOURCE_WIDTH is left out."""
@@ -141,6 +141,11 @@ def _columns(text: str) -> int:
         0 if unicodedata.category(each) in ("Mn", "Me") else widths.get(unicodedata.east_asian_width(each), 1)
         for each in text
     )
+
+
+def _escaped(line: str) -> str:
+    """A line with every character that would break it, move the cursor or colour the terminal as Python writes it."""
+    return line if line.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in line)
 
 
 def _printable(text: str) -> str:

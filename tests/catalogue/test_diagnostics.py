@@ -118,3 +118,11 @@ def test_long_values_and_paths_are_cut() -> None:
     assert len(quoted("x" * 1000)) < 70
     assert path_text(["operations", "malloc", "args", 0]) == "operations.malloc.args[0]"
     assert len(path_text(["x" * 1000])) <= 120
+
+
+def test_what_a_file_says_neither_breaks_a_line_nor_commands_the_terminal() -> None:
+    said = "\x1b[2J\r\n\x9b\u202e\udcff"
+    fault = attrs.evolve(FAULT, file=said, message=said, path=said, label=said, notes=(said,), hint=said)
+
+    assert all(line.isprintable() for line in [fault.one_line(), *fault.render().split("\n")])
+    assert len(fault.render().splitlines()) == len(FAULT.render().splitlines())
