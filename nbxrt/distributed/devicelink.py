@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 
+#: Seconds that leaving waits for a call that uses what is given back, which the library has been told to end.
+_PATIENCE = 5.0
+#: Seconds for a question to the library that another thread is asking.
+_MOMENT = 0.1
+
+
 class DeviceLink:
     """One rank's end, on a device of a runtime that has collectives."""
 
@@ -33,7 +39,9 @@ class DeviceLink:
         #: Whether a group has been started.
         self.is_grouping = False
         self._seconds = seconds
-        self._stream = 0
+        # Guards what is the link's own: another thread may give it back while this one waits for it.
+        self._guard = threading.Lock()
+        self._stream = self._left_stream = 0
         self._room = (0, 0)
         self._async_error = runtime.comm_async_error if runtime.supports("comm_async_error") else None
         self._destroy, self._abort = runtime.comm_destroy, _abort_of(runtime)
@@ -53,14 +61,12 @@ class DeviceLink:
         return cls(runtime, device, within(seconds, join), rank, size, seconds)
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:
-        handle = self.handle
-        if not handle:
-            raise Lost("it was left by another thread")
+        self._refuse_if_left()
         if not self.runtime.supports(name):
             made = composed(self, name, arguments, stream)
             if made is not None:
                 return made
-        return self.runtime.prepared(name, *arguments, handle, stream)
+        return self.runtime.prepared(name, *arguments, self.handle, stream)
 
     def start_group(self) -> None:
         self.runtime.group_start()
@@ -71,10 +77,16 @@ class DeviceLink:
         self.runtime.group_end()
 
     def is_settled(self, stream: int) -> bool:
-        return self.runtime.stream_query(stream)
+        with self._guard:
+            return stream == self._left_stream != 0 or self.runtime.stream_query(stream)
 
     def error(self) -> str:
-        code = self._async_error(self.handle) if self._async_error is not None and self.handle else 0
+        if self._async_error is None or not self._guard.acquire(timeout=_MOMENT):
+            return ""
+        try:
+            code = self._async_error(self.handle) if self.handle else 0
+        finally:
+            self._guard.release()
         if not code or self.runtime.library("collectives").kind(code) == "not_ready":
             return ""
         said = self.runtime.error_text(code, "collectives")
@@ -83,16 +95,25 @@ class DeviceLink:
     # messages of the communicator's own
 
     def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:
-        nbytes = len(part)
-        source = self._scratch(nbytes * (size + 1))
-        target, host = source + nbytes, ctypes.create_string_buffer(part, nbytes * size)
-        self.runtime.memcpy(source, ctypes.addressof(host), nbytes, "host_to_device")
-        if not self._stream:
-            self._stream = _own_stream(self.runtime)
-        self.runtime.all_gather(source, target, nbytes, "uint8", self.handle, self._stream)
-        wait(self._stream)
-        self.runtime.memcpy(ctypes.addressof(host), target, nbytes * size, "device_to_host")
+        nbytes, host = len(part), ctypes.create_string_buffer(part, len(part) * size)
+        with self._guard:
+            self._refuse_if_left()
+            source = self._scratch(nbytes * (size + 1))
+            target = source + nbytes
+            self.runtime.memcpy(source, ctypes.addressof(host), nbytes, "host_to_device")
+            if not self._stream:
+                self._stream = _own_stream(self.runtime)
+            stream = self._stream
+            self.runtime.all_gather(source, target, nbytes, "uint8", self.handle, stream)
+        wait(stream)
+        with self._guard:
+            self._refuse_if_left()
+            self.runtime.memcpy(ctypes.addressof(host), target, nbytes * size, "device_to_host")
         return host.raw
+
+    def _refuse_if_left(self) -> None:
+        if not self.handle:
+            raise Lost("it was left by another thread")
 
     def _scratch(self, nbytes: int) -> int:
         """Device memory of so many bytes, good until the next call."""
@@ -116,16 +137,24 @@ class DeviceLink:
     # leaving
 
     def abort(self) -> None:
-        handle, self.handle = self.handle, 0
+        handle = self._taken()
         if handle:
             self._quietly(self._abort, handle)
         self._give_back()
 
     def close(self, seconds: float) -> None:
-        handle, self.handle = self.handle, 0
+        handle = self._taken()
         if handle:
             within(seconds, lambda: self._destroy(handle))
         self._give_back()
+
+    def _taken(self) -> int:
+        """The handle, which nobody asks anything of any more; a call that hangs is not waited for."""
+        is_free = self._guard.acquire(timeout=_MOMENT)
+        handle, self.handle = self.handle, 0
+        if is_free:
+            self._guard.release()
+        return handle
 
     @contextmanager
     def on_device(self) -> Iterator[None]:
@@ -140,12 +169,18 @@ class DeviceLink:
             self.runtime.set_device(before)
 
     def _give_back(self) -> None:
-        (address, _size), self._room = self._room, (0, 0)
-        stream, self._stream = self._stream, 0
-        if address:
-            self._quietly(account_of(self.runtime).free, address)
-        if stream:
-            self._quietly(self.runtime.stream_destroy, stream)
+        if not self._guard.acquire(timeout=_PATIENCE):
+            return  # a call that does not come back uses it: leak rather than crash
+        try:
+            (address, _size), self._room = self._room, (0, 0)
+            stream, self._stream = self._stream, 0
+            self._left_stream = stream
+            if address:
+                self._quietly(account_of(self.runtime).free, address)
+            if stream:
+                self._quietly(self.runtime.stream_destroy, stream)
+        finally:
+            self._guard.release()
 
     @staticmethod
     def _quietly(release: Callable[[int], Any], handle: int) -> None:

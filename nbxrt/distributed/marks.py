@@ -43,6 +43,7 @@ class Marks:
         #: What records an event in a stream, made once for both, until the runtime makes its functions anew.
         self._records: dict[tuple[int, int], Callable[[], object]] = {}
         self._revision = runtime.revision
+        self._is_closed = False
 
     def put(self, said: str, stream: int) -> None:
         """Mark the operation that was just given to a stream.
@@ -51,6 +52,8 @@ class Marks:
         """
         with self._lock:
             if stream != self._stream or self._revision != self._runtime.revision:
+                if self._is_closed:  # by the watch, while this thread was in the call
+                    return
                 self._prepare(stream)
             self._record()
             self._said, self._when = said, time.monotonic()
@@ -105,6 +108,7 @@ class Marks:
     def close(self) -> None:
         """Release the events."""
         with self._lock:
+            self._is_closed = True
             events = {*self._free, self._event, self._older[0] if self._older is not None else 0} - {0}
             for event in events:
                 try:
