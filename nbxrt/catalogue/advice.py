@@ -32,6 +32,7 @@ _SYNTAX = {
     "expected ',' or ']'": "the list that begins with `[` ends with `]`",
     "expected ',' or '}'": "the mapping that begins with `{` ends with `}`",
     "could not find expected ':'": "every line of a mapping is a key, `:`, a space and a value",
+    "expected <document start>": "the file's one document ends before this: at a bracket, a quote or a `...`",
     "unexpected end of stream": "a quote or a bracket that begins here is never closed",
 }
 

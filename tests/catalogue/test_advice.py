@@ -28,6 +28,7 @@ MISTAKES = {
     "a text that begins oddly": ("Toy runtime", "@toy", "a text that begins with this character stands in quotes"),
     "a path of Windows": (SEARCH, '[{root: "C:\\Toy", folder: bin}]', "in double quotes a `\\` begins an escape"),
     "a bracket left open": ("[address]", "[address", "the list that begins with `[` ends with `]`"),
+    "something behind the end": ("absent:\n", "...\nabsent:\n", "the file's one document ends before this"),
     "a path as a search step": (SEARCH, "[loaded, /opt/toy/lib]", "a place is a step of its own: `{root: /opt/toy/lib"),
     "a variable with its dollar": (SEARCH, "[{environment: $TOY, folder: lib}]", "write `[TOY]`: a list of names"),
     "a name alone": (
