@@ -370,7 +370,7 @@ class Binder:
         Raises: CapabilityError, SymbolNotFoundError.
         """
         if operation in self.description["absent"]:
-            raise self.failures.absent(operation)
+            raise self.failures.absent(operation, "no backend can be opened without it: bind it under `operations`")
         if self.library_role(self.role_of(operation)) == "runtime":
             variant = self.variant(operation)
             if not self._exports(variant):

@@ -265,7 +265,7 @@ class Devices:
         for name, known in self._by_address.items():
             if known == spec:
                 return name
-        name = f"by_address_{len(self._by_address)}"
+        name = f"_by_address_{len(self._by_address)}"
         self._by_address[name] = spec
         return name
 

@@ -25,13 +25,17 @@ class Part:
 
 @attrs.frozen
 class Policy:
-    """A policy, the operations that it does (by name or by group), its parts, and the kinds of its other values."""
+    """A policy, the operations that it does (by name or by group), its parts, and the kinds of its other values.
+
+    `asks` says which parts an operation or another part needs, one of them at least; for "" they are always needed.
+    """
 
     says: str
     operations: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     parts: Mapping[str, Part] = attrs.field(factory=dict)
     values: Mapping[str, str] = attrs.field(factory=dict)
+    asks: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 _ARGUMENT = {"function": "pointer", "encoder": "pointer", "index": "uint"}
@@ -74,6 +78,7 @@ POLICIES = {
             word: Part("Gives this fact of the device.", gives={"value": "uint64"}, required=False)
             for word in DEVICE_ATTRIBUTES
         },
+        asks=(("device_attribute", DEVICE_ATTRIBUTES),),
     ),
     "address_table": Policy("What nbxrt itself knows of an address.", ("pointer_attributes",)),
     "ordered_streams": Policy(
@@ -105,7 +110,8 @@ POLICIES = {
                 required=False,
             ),
         },
-        values={"complete": "number", "busy": "numbers", "window": "number"},
+        values={"complete": "number", "busy": "numbers", "window": "count"},
+        asks=(("", ("wait", "finish")), ("stream_query", ("status", "idle"))),
     ),
     "marks": Policy(
         "Events that are marks in queues: handles made when one is recorded, or values of a queue's counter.",
@@ -138,6 +144,7 @@ POLICIES = {
             ),
         },
         values={"complete": "number", "busy": "numbers", "tick": "nanoseconds"},
+        asks=(("event_elapsed", ("time",)),),
     ),
     "transfers": Policy(
         "Copies and fills of objects' memory: by the device where it can, else by the host, which waits for it.",
@@ -162,7 +169,8 @@ POLICIES = {
                          {"start": "pointer", "length": "size"}, {"object": "pointer"}, required=False),
             "unwrap": Part("Gives the object up; the pages stay.", {"object": "pointer"}, required=False),
         },
-        values={"alignment": "number"},
+        values={"alignment": "count"},
+        asks=(("host_register", ("wrap",)), ("host_unregister", ("unwrap",)), ("wrap", ("unwrap",))),
     ),
     "kernels": Policy(
         "Code and launches, where arguments are given one by one.",
@@ -229,5 +237,9 @@ POLICIES = {
                           {"value": "uint64"}, required=False) for word in FUNCTION_ATTRIBUTES},
         },
         values={"intermediate": "numbers", "pointers": "numbers", "local": "numbers", "sizes": "sizes"},
+        asks=(
+            ("function_get_attribute", ("attribute", *FUNCTION_ATTRIBUTES)),
+            *(("begin", (part,)) for part in ("end", "abandon")),
+        ),
     ),
 }  # fmt: skip

@@ -321,6 +321,7 @@ def _policy(name: str) -> Schema:
 _NUMBERS = {"type": "array", "minItems": 1, "items": integer("A number.", *CODES, 0)}
 _VALUES: dict[str, Schema] = {
     "number": integer("A number.", *CODES, 0),
+    "count": integer("A number, 1 or more.", 1, CODES[1], 1),
     "numbers": {"description": "Numbers.", **_NUMBERS},
     "sizes": {
         "description": "Bytes by the name of a type.",

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.subject import Subject
 
 
+#: What a device has besides its handles and what is kept of it (binding/states.py).
+DEVICE_FACTS = ("at", "default_stream", "index", "level", "model")
+
+
 @attrs.frozen(eq=False)
 class Sequence:
     """A list of steps: where it stands, what is bound before it, what it has to bind, and what of it has a type."""
@@ -35,6 +39,8 @@ class Sequence:
     ignores: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     is_operation: bool = False
+    #: What can be named of the device so far; None: all that is kept.
+    entries: tuple[str, ...] | None = None
 
 
 def sequences(subject: Subject) -> Iterator[Sequence]:
@@ -81,11 +87,23 @@ def _of_policies(subject: Subject) -> Iterator[Sequence]:
 
 
 def _of_state(subject: Subject) -> Iterator[Sequence]:
+    levels = handles(subject)
+    made: list[tuple[str, list[str]]] = []  # the entries above this one, with the levels that each is kept below
     for name, entry in subject.section("state").items():
-        yield Sequence(f"the entry `{name}`", ("state", name, "steps"), entry["steps"], {}, (name,))
+        reached = _levels_of(levels, entry)
+        entries = (*reached, *(other for other, below in made if set(below) <= set(reached)))
+        made.append((name, reached))
+        yield Sequence(f"the entry `{name}`", ("state", name, "steps"), entry["steps"], {}, (name,), entries=entries)
         if "release" in entry:
             what = f"the release of `{name}`"
-            yield Sequence(what, ("state", name, "release"), entry["release"], {name: "pointer"})
+            path = ("state", name, "release")
+            yield Sequence(what, path, entry["release"], {name: "pointer"}, entries=entries)
+
+
+def _levels_of(levels: list[str], entry: Mapping[str, Any]) -> list[str]:
+    """The handles that are known where an entry is kept."""
+    scope = entry.get("scope")
+    return levels[: levels.index(scope) + 1] if scope in levels else levels
 
 
 def _of_devices(subject: Subject) -> Iterator[Sequence]:
@@ -102,13 +120,15 @@ def _of_devices(subject: Subject) -> Iterator[Sequence]:
             ("release", {**above, level["as"]: "pointer"}, ()),
         ):
             if key in level:
-                yield Sequence(f"`{key}`", (*path, key), level[key], takes, gives, typed=("count",))
+                what = f"`{key}`"
+                yield Sequence(what, (*path, key), level[key], takes, gives, typed=("count",), entries=tuple(above))
         above = {**above, level["as"]: "pointer"}
         last = level["as"]
     default = subject.value("devices", "default")
     if default and last:
-        yield Sequence("`default`", ("devices", "default", "steps"), default["steps"], {}, (last,))
-        yield Sequence("`identity`", ("devices", "default", "identity"), default["identity"], above, ("identity",))
+        yield Sequence("`default`", ("devices", "default", "steps"), default["steps"], {}, (last,), entries=())
+        where = ("devices", "default", "identity")
+        yield Sequence("`identity`", where, default["identity"], above, ("identity",), entries=())
 
 
 def handles(subject: Subject) -> list[str]:
@@ -200,9 +220,12 @@ class _Walk:
         yield self.subject.diagnostic(path, "unknown-name", message, label=f"known here: {listed(known)}")
 
     def _entry(self, path: Path, entry: str) -> Iterator[Diagnostic]:
-        known = [*handles(self.subject), *self.subject.mapping("state")]
+        kept = [*handles(self.subject), *self.subject.mapping("state")]
+        known = kept if self.sequence.entries is None else self.sequence.entries
         if entry not in known:
             message = f"nothing that is kept of a device has the name {quoted(entry)}"
+            if entry in kept:
+                message = f"{self.sequence.what} uses {quoted(entry)}, which is not there before it"
             hint = did_you_mean(entry, known)
             yield self.subject.diagnostic(path, "unknown-name", message, label=f"known: {listed(known)}", hint=hint)
 
@@ -335,10 +358,55 @@ def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic((*variant.path, "policy"), "wrong-policy", message)
 
 
+#: So many parts, of which one is needed, are not named one by one.
+MANY = 4
+
+
+def check_parts(subject: Subject) -> Iterator[Diagnostic]:
+    """What an operation or another part of a policy needs is among the policy's parts."""
+    given = subject.mapping("policies")
+    used: dict[str, dict[str, Path]] = {}
+    for variant in subject.variants():
+        if variant.spec.get("policy") in POLICIES:
+            used.setdefault(variant.spec["policy"], {}).setdefault(variant.operation.name, (*variant.path, "policy"))
+    broken = {path[:2] for path in subject.broken}  # a part that is misspelt may be the one that is needed
+    for name, operations in used.items():
+        parts: Any = None if ("policies", name) in broken else given.get(name)
+        for cause, needed in POLICIES[name].asks if isinstance(parts, dict) else ():
+            is_asked = not cause or cause in operations or cause in parts
+            if is_asked and not any(part in parts for part in needed):
+                said = listed(needed, "or") if len(needed) < MANY else "a fact at least"
+                message = f"`{cause or name}` needs {said} under `policies.{name}`"
+                path = operations.get(cause, ("policies", name, cause) if cause else ("policies", name))
+                yield subject.diagnostic(path, "wrong-policy", message, at="value" if cause in operations else "key")
+
+
+def check_state(subject: Subject) -> Iterator[Diagnostic]:
+    """What is kept of a device has names of its own, and is kept for a level that there is."""
+    if any(path[:1] == ("devices",) for path in subject.broken):
+        return
+    levels = handles(subject)
+    for name, entry in subject.section("state").items():
+        if name in (*DEVICE_FACTS, *levels):
+            message = f"every device has {quoted(name)} already"
+            yield subject.diagnostic(("state", name), "bound-twice", message, at="key", hint="give it another name")
+        if "scope" in entry and entry["scope"] not in levels:
+            message = f"no level of the devices has the name {quoted(entry['scope'])}"
+            hint = did_you_mean(entry["scope"], levels)
+            yield subject.diagnostic(("state", name, "scope"), "unknown-name", message, hint=hint)
+    for index, level in enumerate(levels):
+        if level in DEVICE_FACTS or level in levels[:index]:
+            path = ("devices", "levels", index, "as")
+            yield subject.diagnostic(path, "bound-twice", f"every device has {quoted(level)} already")
+
+
 def check_marks(subject: Subject) -> Iterator[Diagnostic]:
     """Marks are recorded, or told by counters that are made, raised, waited for and dropped."""
     given = subject.mapping("policies", "marks")
     counters = ("make", "drop", "raise", "hold")
+    if all(part in given for part in counters) and "keep" not in subject.mapping("policies", "queues"):
+        message = "marks by counters need `keep` under `policies.queues`: an event and its stream both keep the work"
+        yield subject.diagnostic(("policies", "marks", "make"), "wrong-policy", message, at="key")
     if not given or "record" in given or all(part in given for part in counters):
         return
     missing = [part for part in counters if part not in given]
@@ -384,6 +452,8 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_pending,
     check_models,
     check_policies_are_given,
+    check_parts,
+    check_state,
     check_marks,
     check_handles,
     check_minted,

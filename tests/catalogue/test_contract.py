@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nbxrt.binding import states
 from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import policies
+from nbxrt.catalogue import policies, sequences
 from nbxrt.catalogue.contract import Contract
 from nbxrt.catalogue.sources import data_folder
 from nbxrt.errors import DescriptionError
@@ -23,6 +24,22 @@ def test_an_operation_has_what_the_file_says() -> None:
     assert malloc.takes == (contracts.Parameter("nbytes", "nbytes", zero="skips"),)
     assert malloc.gives == (contracts.Parameter("address", "address"),)
     assert malloc.c == ({"out": "address"}, "nbytes")
+
+
+@pytest.mark.checkout
+def test_the_page_of_the_format_names_what_every_backend_needs(contract: Contract, root: Path) -> None:
+    page = (root / "docs" / "format.md").read_text("utf-8")
+    said = re.search(r"can be opened when it has at least (.*)\.\n", page)
+
+    assert said is not None
+    assert set(re.findall(r"`(\w+)`", said[1])) == {each.name for each in contract.operations.values() if each.required}
+
+
+def test_the_names_that_a_device_has_are_refused_for_what_is_kept_of_it() -> None:
+    """Each is an attribute already, so that what the file says would never be made."""
+    has = {name for name in (*dir(states.State), *vars(states.State(None, "", None))) if not name.startswith("_")}  # type: ignore[arg-type]
+
+    assert {*sequences.DEVICE_FACTS} == has | {"default_stream"}
 
 
 def test_the_policies_know_every_fact_of_the_contract_by_its_word(contract: Contract) -> None:

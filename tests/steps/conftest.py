@@ -48,13 +48,14 @@ def described() -> dict[str, Any]:
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Shelf]]:
-    """Opens the shelf, whose operations and other parts a test may change."""
+    """Opens the shelf, whose operations and other parts a test may change; an operation that is None is left out."""
     library = make_library(tmp_path / "libshelf.so.1", (HERE / "shelf.c").read_text("utf-8"))
     monkeypatch.setenv("NBXRT_SHELF_RUNTIME", str(library))
 
     def opened(**changes: Any) -> Shelf:
         data = described()
-        data["operations"] |= changes.pop("operations", {})
+        operations = data["operations"] | changes.pop("operations", {})
+        data["operations"] = {name: each for name, each in operations.items() if each is not None}
         file = tmp_path / "shelf.yaml"
         file.write_text(yaml.safe_dump(data | changes, sort_keys=False), "utf-8")
         return Shelf(nbxrt.open(file), library)

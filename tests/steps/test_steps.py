@@ -225,3 +225,10 @@ def test_a_child_that_was_forked_is_told_so_and_touches_nothing_of_its_parent(sh
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert runtime.malloc(64)
+
+
+def test_a_backend_that_lacks_what_every_one_needs_says_what_to_bind(shelf: Callable[..., Shelf]) -> None:
+    with pytest.raises(nbxrt.CapabilityError, match="`sync` is not offered by Shelf: the shelf tells") as caught:
+        shelf(operations={"sync": None})
+
+    assert "no backend can be opened without it" in caught.value.hint
