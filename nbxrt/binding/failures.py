@@ -127,7 +127,7 @@ class Failures:
 
     def of_operation(self, error: errors.DeviceError, operation: str) -> errors.DeviceError:
         """The error of a part of a policy, as one of the operation that the policy did."""
-        if error.operation.partition("_")[0] not in self._binder.description["policies"]:
+        if "." not in error.operation:
             return error
         error.message = error.message.replace(f"`{error.operation}` failed", f"`{operation}` failed", 1)
         error.operation = operation

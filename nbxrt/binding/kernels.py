@@ -74,6 +74,11 @@ class Kernels:
             binder.optional_part("kernels", word) for word in binder.contract["enums"]["function_attribute"][1]
         ]
 
+    def renew_lock(self) -> None:
+        """Forget modules and functions, in a process that was forked: they are the parent's."""
+        self._modules.clear()
+        self._functions.clear()
+
     # modules
 
     def module_load(self, image: bytes) -> int:

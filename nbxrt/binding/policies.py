@@ -114,11 +114,8 @@ class Handles:
         return list(self._table.values())
 
     def renew_lock(self) -> None:
-        """Make the lock anew, and those of what is behind the handles, in a process that was forked."""
+        """Make the lock anew, in a process that was forked."""
         self._lock = locks.Lock()
-        for each in self._table.values():
-            if hasattr(each, "renew_lock"):
-                each.renew_lock()
 
     def _unknown(self, handle: int) -> errors.ArgumentValueError:
         return errors.ArgumentValueError(f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already")

@@ -250,10 +250,6 @@ class Mark:
         self.state = state
         self.handle = handle
 
-    def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
-        self._lock = locks.Lock()
-
     def keep(self) -> None:
         """One user more."""
         with self._lock:
@@ -279,12 +275,6 @@ class Event:
         self.mark: Mark | None = None
         self.lock = locks.Lock()
 
-    def renew_lock(self) -> None:
-        """Make the locks anew, in a process that was forked."""
-        self.lock = locks.Lock()
-        if self.mark is not None:
-            self.mark.renew_lock()
-
     def replace(self, mark: "Mark | None") -> None:
         """Let the event stand for another mark."""
         with self.lock:
@@ -304,11 +294,9 @@ class Marks:
     """Events that are marks in queues: handles of the vendor's, one for each time that an event is recorded."""
 
     def __init__(self, binder: "Binder") -> None:
-        from nbxrt.binding.policies import Handles  # which knows this module
-
         values = binder.values("marks")
         self._binder = binder
-        self._events = Handles("event")
+        self.renew_lock()
         self._queues: Queues = binder.policy("queues")
         self._complete: int = values.get("complete", 0)
         self._busy = frozenset(values.get("busy", ()))
@@ -317,6 +305,12 @@ class Marks:
         self._record, self._pass, self._time, self._clock = (
             binder.optional_part("marks", part) for part in ("record", "pass", "time", "clock")
         )
+
+    def renew_lock(self) -> None:
+        """Begin with no events, in a process that was forked too: their marks are the parent's."""
+        from nbxrt.binding.policies import Handles  # which knows this module
+
+        self._events = Handles("event")
 
     def event_create(self) -> int:
         self._binder.state()  # an event needs a device, though it is made when it is recorded

@@ -483,7 +483,7 @@ def part_function(
         "gives": [(given, "") for given in gives], "never_waits": False, "done": None,
     }  # fmt: skip
     function = name.replace(".", "_")
-    source = Source(binder, function, entry)
+    source = Source(binder, name, entry)
     source.names.update((taken, taken) for taken in takes if taken != "stream")
     script = Script(source, entry["gives"])
     script.is_given("stream" in takes)

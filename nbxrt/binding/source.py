@@ -64,7 +64,7 @@ def compiled(source: Source, lines: "list[str]") -> "Callable[..., Any]":
     _SOURCES[file] = text
     show_sources()
     exec(compile(text, file, "exec"), source.globals)  # noqa: S102  # our own text; values come by the globals
-    function: Callable[..., Any] = source.globals[operation]
+    function: Callable[..., Any] = source.globals[operation.replace(".", "_")]  # a part's has its policy before it
     return function
 
 

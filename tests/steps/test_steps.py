@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 import nbxrt
 from nbxrt.binding.source import source_of
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from conftest import Shelf
 
 pytestmark = pytest.mark.needs("cc")
+
+HERE = Path(__file__).parent
 
 
 def test_an_operation_of_two_calls_gives_what_the_second_one_gave(shelf: Callable[..., Shelf]) -> None:
@@ -205,10 +209,15 @@ def test_threads_do_not_see_each_others_results(shelf: Callable[..., Shelf], thr
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_that_was_forked_is_told_so_and_touches_nothing_of_its_parent(shelf: Callable[..., Shelf]) -> None:
-    opened = shelf()
+    base, code = (yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("shelf", "code"))
+    operations = ("module_load", "module_unload", "module_get_function", "launch_kernel")
+    opened = shelf(operations={name: {"policy": "kernels"} for name in operations}, policies=base["policies"] | code)
     runtime: Any = opened.runtime
-    address, stream = runtime.malloc(64), runtime.stream_create()
-    calls = opened["calls"]
+    address, stream, event = runtime.malloc(64), runtime.stream_create(), runtime.event_create()
+    runtime.event_record(event, stream)
+    module = runtime.module_load(b"ok")
+    function = runtime.module_get_function(module, "fill")
+    calls, live = opened["calls"], opened["live"]
 
     child = os.fork()
     if not child:
@@ -216,12 +225,15 @@ def test_a_child_that_was_forked_is_told_so_and_touches_nothing_of_its_parent(sh
         for call in (
             lambda: runtime.malloc(64), runtime.device_count, runtime.sync,
             lambda: runtime.memset_async(address, 1, 64, stream), lambda: runtime.free(address),
+            lambda: runtime.event_sync(event), lambda: runtime.event_destroy(event),
+            lambda: runtime.module_get_function(module, "fill"), lambda: runtime.module_unload(module),
+            lambda: runtime.launch_kernel(function, (1,), (1,), 0, 0, (ctypes.c_void_p(address), ctypes.c_uint8(1))),
         ):  # fmt: skip
             try:
                 call()
             except nbxrt.NbxrtError as error:
                 told.append("forked after" in str(error) or isinstance(error, nbxrt.ArgumentValueError))
-        os._exit(0 if told == [True] * 5 and opened["calls"] == calls else 1)
+        os._exit(0 if told == [True] * 10 and (opened["calls"], opened["live"]) == (calls, live) else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert runtime.malloc(64)
