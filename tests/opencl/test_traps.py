@@ -257,3 +257,19 @@ def test_six_threads_work_at_the_same_time(run: Callable[..., Any]) -> None:
     )
 
     assert found == {"faults": [], "left": 0}
+
+
+@DRIVERS
+def test_a_copy_onto_itself_is_the_callers_fault_by_name(run: Callable[..., Any], driver: str) -> None:
+    found = run(
+        driver,
+        """
+        rt = nbxrt.open("opencl")
+        address = rt.malloc(256)
+        try: rt.memcpy(address + 16, address, 64, "device_to_device")
+        except nbxrt.DeviceError as error: raised = [error.code, error.kind]
+        said(raised=raised)
+        """,
+    )
+
+    assert found["raised"] == [-8, "invalid_value"]
