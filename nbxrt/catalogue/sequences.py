@@ -378,7 +378,9 @@ def check_parts(subject: Subject) -> Iterator[Diagnostic]:
                 said = listed(needed, "or") if len(needed) < MANY else "a fact at least"
                 message = f"`{cause or name}` needs {said} under `policies.{name}`"
                 path = operations.get(cause, ("policies", name, cause) if cause else ("policies", name))
-                yield subject.diagnostic(path, "wrong-policy", message, at="value" if cause in operations else "key")
+                hint = f"add it, or give a reason for `{cause}` under `absent`" if cause in operations else ""
+                at = "value" if cause in operations else "key"
+                yield subject.diagnostic(path, "wrong-policy", message, at=at, hint=hint)
 
 
 def check_state(subject: Subject) -> Iterator[Diagnostic]:
