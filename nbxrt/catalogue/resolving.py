@@ -37,7 +37,7 @@ class Resolver:
             return (written, next(iter(self.results), written))
         if "pointer" in written:
             return ("pointer", written["pointer"])
-        return ("result", written["result"], self.c_type(self.results[written["result"]]))
+        return ("result", written["result"], self.c_type(written.get("type") or self.results[written["result"]]))
 
     def c_type(self, name: str) -> str:
         """The C type of a contract type, an enum or a C type."""

@@ -167,13 +167,14 @@ def _platforms() -> Schema:
 
 
 def _returns() -> Schema:
-    named = {
-        "result": {"description": "The value is this result.", **reference("result")},
-        "pointer": {"description": "The value is this result, and null means out of memory.", **reference("result")},
-    }
+    pointer = {"description": "The value is this result, and null means out of memory.", **reference("result")}
+    result = string(NAME, "The value is this result, or what `result` makes one of.", "count")
+    forms = chain(
+        {"pointer": keyed("`returns`", "A pointer.", {"pointer": pointer})},
+        keyed("`returns`", "A result.", {"result": result, "type": reference("c_type")}, ["result"]),
+    )
     says = "What the function returns; `status` when left out."
-    result = keyed("`returns`", "A result.", named, minProperties=1, maxProperties=1)
-    return either(says, choice(RETURNS, says), result)
+    return either(says, choice(RETURNS, says), forms)
 
 
 def _results() -> Schema:

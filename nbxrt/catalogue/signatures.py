@@ -41,8 +41,9 @@ def check_names(subject: Subject) -> Iterator[Diagnostic]:
             yield _unknown_name(subject, variant.operation, path, name)
         for name, rule in variant.spec.get("result", {}).items() if variant.is_call else ():
             cells = [each.name for _path, _argument, each in variant.named() if each.role == "result"]
+            cells += _returned(variant)
             if rule["of"] not in cells:
-                message = f"`{variant.operation.name}` has no argument that gives {quoted(rule['of'])}"
+                message = f"`{variant.operation.name}` has nothing that gives {quoted(rule['of'])}"
                 path, hint = (*variant.path, "result", name, "of"), did_you_mean(rule["of"], cells)
                 yield subject.diagnostic(path, "unknown-name", message, hint=hint)
 
@@ -70,6 +71,17 @@ def _is_cell(variant: Variant, argument: Any, name: Name) -> bool:
     return name.name in _made_of(variant) if "struct" in argument else "type" in argument
 
 
+def _is_returned_cell(variant: Variant) -> bool:
+    """Whether what the function returns need not be a result: a result is made of it, and its type is given."""
+    return "type" in variant.returns and variant.returns["result"] in _made_of(variant)
+
+
+def _returned(variant: Variant) -> list[str]:
+    """The name that the function's own value has, if it has one."""
+    returns = variant.returns if isinstance(variant.returns, dict) else {}
+    return [returns[key] for key in ("result", "pointer") if key in returns]
+
+
 def _made_of(variant: Variant) -> set[str]:
     return {rule["of"] for rule in variant.spec.get("result", {}).values()}
 
@@ -81,8 +93,9 @@ def _other_names(variant: Variant) -> Iterator[tuple[Path, Name]]:
         yield (*path, "same"), Name("parameter", spec["same"])
     for index, name in enumerate(spec.get("ignores", ())):
         yield (*path, "ignores", index), Name("mention", name)
-    for key, name in variant.returns.items() if isinstance(variant.returns, dict) else ():
-        yield (*path, "returns", key), Name("result", name)
+    for key in ("result", "pointer"):
+        if isinstance(variant.returns, dict) and key in variant.returns and not _is_returned_cell(variant):
+            yield (*path, "returns", key), Name("result", variant.returns[key])
     for name in spec.get("result", ()):
         yield (*path, "result", name), Name("result", name)
 
@@ -91,8 +104,8 @@ def _unknown_name(subject: Subject, operation: Operation, path: Path, name: Name
     what, side = ("result", "gives") if name.role == "result" else ("parameter", "takes")
     known = [each.name for each in getattr(operation, side)]
     label = f"it {side} {listed(known)}" if known else f"it {side} nothing"
-    is_cell = path[-1] == "out" and name.role == "result"
-    hint = did_you_mean(name.name, known) or ("a cell that is no result needs a `type`" if is_cell else "")
+    is_cell = name.role == "result" and (path[-1] == "out" or path[-2:] == ("returns", "result"))
+    hint = did_you_mean(name.name, known) or ("what is no result needs a `type`" if is_cell else "")
     message = f"`{operation.name}` has no {what} {quoted(name.name)}"
     at = "key" if path[-1] == name.name else "value"  # `result: {NAME: …}` and `out: {NAME: FIELD}`
     return subject.diagnostic(path, "unknown-name", message, at=at, label=label, hint=hint)
@@ -199,7 +212,7 @@ def _given_results(variant: Variant) -> Iterator[str]:
             yield name.name
     yield from variant.spec.get("result", ())
     if isinstance(returns, dict):
-        yield from returns.values()
+        yield from (name for name in _returned(variant) if name not in made_of)
     elif returns in ("code", "text") and operation.gives:
         yield operation.gives[0].name
     elif operation.answers is not None and returns == "status":

@@ -25,7 +25,10 @@ def _bytes(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     found = re.fullmatch(r"(\d+)([KMG]?)", value)
     if not found:
         raise click.BadParameter(f"`{value}` is no size: it is bytes, or a number with K, M or G, as 512M")
-    return int(found[1]) * _UNITS[found[2]]
+    nbytes = int(found[1]) * _UNITS[found[2]]
+    if nbytes >= 1 << 64:
+        raise click.BadParameter(f"`{value}` is more than 64 bits can count")
+    return nbytes
 
 
 @click.command("simulate")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -46,12 +47,17 @@ def _in_child(bench: Bench, job: str, **facts: Any) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise Wrong(f"the other process did not answer in {PATIENCE} seconds") from None
     if done.returncode:
-        raise Wrong(f"the other process ended with {done.returncode}: {done.stderr.strip()[-400:]}")
+        raise Wrong(f"the other process {_ended(done.returncode)}: {done.stderr.strip()[-400:] or 'it said nothing'}")
     answer: dict[str, Any] = ast.literal_eval(done.stdout.splitlines()[-1])  # a library may print of its own
     if "error" in answer:
         kind, message, said = answer["error"]
         raise getattr(errors, kind)(f"in the other process: {message}", **said)
     return answer
+
+
+def _ended(code: int) -> str:
+    """How a process ended: below zero stands the signal that ended it."""
+    return f"crashed ({signal.Signals(-code).name})" if code < 0 else f"ended with {code}"
 
 
 def _environ(bench: Bench) -> dict[str, str]:

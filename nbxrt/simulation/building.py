@@ -99,8 +99,8 @@ def link(home: Path, library: str, files: Sequence[str]) -> Path:
 # Compiling
 
 
-def compiler() -> str:
-    """The C compiler: what CC names, else the first of COMPILERS on the PATH.
+def compiler() -> tuple[str, ...]:
+    """The C compiler and its arguments: what CC says, else the first of COMPILERS on the PATH.
 
     Raises: CompilerError.
     """
@@ -108,7 +108,7 @@ def compiler() -> str:
     names = tuple(wanted[:1]) or COMPILERS
     for name in names:
         if found := shutil.which(name):
-            return found
+            return (found, *wanted[1:])
     said = f"CC names `{names[0]}`, which is not there" if wanted else f"none of {', '.join(COMPILERS)} is on the PATH"
     raise CompilerError(
         f"a simulation needs a C compiler: {said}",
@@ -131,7 +131,7 @@ def _compiled(wrapper: str, header: str, name: str, cache: Path) -> Path:
     """The library, from the cache or made anew; its name is the key of all that it is made of."""
     core = {file.name: file.read_text("utf-8") for file in _core_files()}
     program = compiler()
-    key = _key(program, header, *core.values())
+    key = _key(*program, header, *core.values())
     library_key = _key(key, name, wrapper)
     library = cache / f"{library_key}.library"
     if not library.exists():
@@ -155,14 +155,14 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join((*_FLAGS, *_link_flags(""), *parts)).encode()).hexdigest()[:32]
 
 
-def _make_core(program: str, work: Path, sources: Sequence[str], target: Path) -> None:
+def _make_core(program: Sequence[str], work: Path, sources: Sequence[str], target: Path) -> None:
     """The core as one object: it is the same for every vendor."""
-    _run([program, *_FLAGS, "-r", "-nostdlib", *sources, "-o", "made.o"], work)
+    _run([*program, *_FLAGS, "-r", "-nostdlib", *sources, "-o", "made.o"], work)
     _keep(work / "made.o", target)
 
 
-def _make_library(program: str, work: Path, name: str, target: Path) -> None:
-    _run([program, *_FLAGS, "-shared", "wrapper.c", "core.o", *_link_flags(name), "-lm", "-o", "made.so"], work)
+def _make_library(program: Sequence[str], work: Path, name: str, target: Path) -> None:
+    _run([*program, *_FLAGS, "-shared", "wrapper.c", "core.o", *_link_flags(name), "-lm", "-o", "made.so"], work)
     _keep(work / "made.so", target)
 
 
@@ -181,7 +181,7 @@ def _keep(made: Path, target: Path) -> None:
 
 def _run(command: Sequence[str], work: Path) -> None:
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603  # the compiler
-    if done.returncode:
+    if done.returncode or not (work / command[-1]).exists():
         raise CompilerError(
             f"`{command[0]}` does not compile the simulation\n{done.stderr.strip()}",
             hint="set CC to a C11 compiler (GCC or Clang)",

@@ -119,6 +119,13 @@ class Decoder:
 
     # what goes out
 
+    @property
+    def tells_done(self) -> bool:
+        """Whether the vendor tells by a result what the contract tells by the status."""
+        given = [argument[1] for argument in self.case.arguments if argument[0] == "out"]
+        given += [self.case.returns[1]] if self.case.returns[0] == "result" else []
+        return bool(self.entry["done"]) and (bool(self.case.extras) or any(name in self.gives for name in given))
+
     def result(self, out: str) -> str:
         """The C expression of what a cell of that name receives."""
         for name, of, equals in self.case.extras:
@@ -129,7 +136,7 @@ class Decoder:
             return str(dict(self.case.fixed)[out])
         if out not in self.gives:
             return "0"
-        return self.converted(out, f"r_{out}")
+        return self.converted(out, "is_done" if self.entry["done"] else f"r_{out}")
 
     def converted(self, result: str, value: str) -> str:
         """A result in the vendor's terms: words as numbers, kinds of errors as codes."""

@@ -110,28 +110,28 @@ def _compiled(texts: Mapping[str, str], name: str, linked: Sequence[Path], cache
         hint = needs if _IS_FOR_THIS_MACHINE else "build it on such a machine"
         raise CompilerError(f"the stand-in cannot be compiled here: {why}", hint=hint)
     flags = [*_FLAGS, f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", *(["-lobjc"] if is_objective_c else [])]
-    key = "\0".join((program, *flags, *(each.name for each in linked), *texts, *texts.values()))
+    key = "\0".join((*program, *flags, *(each.name for each in linked), *texts, *texts.values()))
     kept = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.stand-in"
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=cache) as work:
             for source, text in texts.items():
                 (Path(work) / source).write_text(text, "utf-8")
-            command = [program, *texts, *map(str, linked), "-o", "made.so", *flags]
+            command = [*program, *texts, *map(str, linked), "-o", "made.so", *flags]
             done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603
-            if done.returncode:
+            if done.returncode or not (Path(work) / "made.so").exists():
                 error = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
                 raise CompilerError(
-                    f"`{program}` does not compile the stand-in: {error}", hint=needs, output=done.stderr
+                    f"`{program[0]}` does not compile the stand-in: {error}", hint=needs, output=done.stderr
                 )
             (Path(work) / "made.so").replace(kept)
     return kept.read_bytes()
 
 
 @functools.cache
-def why_no_objective_c(program: str) -> str:
+def why_no_objective_c(program: tuple[str, ...]) -> str:
     """Why a compiler does not make the stand-in for Objective-C, whose messages are assembly; empty when it does."""
     if not _IS_FOR_THIS_MACHINE:
         return "its messages are written for Linux on x86-64"
-    command = [program, "-print-prog-name=cc1obj"]
+    command = [*program, "-print-prog-name=cc1obj"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # the compiler
-    return "" if Path(found.stdout.strip()).is_absolute() else f"`{program}` has no Objective-C"
+    return "" if Path(found.stdout.strip()).is_absolute() else f"`{program[0]}` has no Objective-C"

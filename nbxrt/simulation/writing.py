@@ -97,7 +97,7 @@ def _operation(plan: Plan, decoder: Decoder) -> list[str]:
     call = f"sim_{case.operation}({', '.join(_given(decoder))})"
     lines = [*_variables(plan, decoder), *decoder.decode, *_not_given(decoder)]
     lines.append(f"if (!call.kind) call.kind = sim_{case.operation} ? {call} : KIND_NOT_SUPPORTED;")
-    if entry["done"] and case.extras:  # the vendor tells by a result what the contract tells by the status
+    if decoder.tells_done:
         pending = f"KIND_{entry['done'].upper()}"
         lines += [f"int is_done = call.kind != {pending};", f"if (call.kind == {pending}) call.kind = KIND_SUCCESS;"]
     if decoder.convert or decoder.refuse:

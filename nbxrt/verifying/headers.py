@@ -106,13 +106,16 @@ def answers(headers: Headers, questions: Sequence[Question]) -> dict[str, Any]:
     raise HeaderError("the compiler refuses more each time that it is asked less", hint="set CXX to another compiler")
 
 
-def compiler() -> str:
-    """The C++ compiler: what CXX names, else the first of COMPILERS on the PATH. Raises: HeaderError."""
+def compiler() -> list[str]:
+    """The C++ compiler and its arguments: what CXX says, else the first of COMPILERS on the PATH.
+
+    Raises: HeaderError.
+    """
     wanted = os.environ.get("CXX", "").split()
     names = tuple(wanted[:1]) or COMPILERS
     for name in names:
         if found := shutil.which(name):
-            return found
+            return [found, *wanted[1:]]
     said = f"CXX names `{names[0]}`, which is not there" if wanted else f"none of {', '.join(COMPILERS)} is on the PATH"
     raise HeaderError(
         f"a header is read by a C++ compiler: {said}",
@@ -120,16 +123,16 @@ def compiler() -> str:
     )
 
 
-def _faults(program: str, headers: Headers, questions: Sequence[Question], work: Path) -> dict[str, Any]:
+def _faults(program: Sequence[str], headers: Headers, questions: Sequence[Question], work: Path) -> dict[str, Any]:
     """Compile; what is wrong with each question. Raises: HeaderError for what is wrong with a header."""
     text, at = _source(headers, questions)
     (work / _PROGRAM).write_text(text, "utf-8")
     folders = dict.fromkeys(path.absolute() for path in (*(file.parent for file in headers.files), *headers.include))
     searched = [f"-I{folder}" for folder in folders]
-    done = _compiled([program, *_PREPROCESS, *searched, _PROGRAM, "-o", _PREPROCESSED], work)
+    done = _compiled([*program, *_PREPROCESS, *searched, _PROGRAM, "-o", _PREPROCESSED], work)
     if done.returncode == 0:
-        done = _compiled([program, *_COMPILE, _PREPROCESSED, "-o", "probe"], work)
-    if done.returncode == 0:
+        done = _compiled([*program, *_COMPILE, _PREPROCESSED, "-o", "probe"], work)
+    if done.returncode == 0 and (work / "probe").exists():
         return {}
     found: dict[str, Any] = {}
     for error in _ERROR.finditer(done.stderr):
@@ -141,7 +144,7 @@ def _faults(program: str, headers: Headers, questions: Sequence[Question], work:
     if not found:
         said = (done.stderr.strip().splitlines() or ["no reason"])[-1]
         hint = "set CXX to GCC or Clang"
-        raise HeaderError(f"the compiler `{program}` fails: {said}", hint=hint, output=done.stderr)
+        raise HeaderError(f"the compiler `{' '.join(program)}` fails: {said}", hint=hint, output=done.stderr)
     return found
 
 
@@ -178,7 +181,8 @@ def _unusable(error: re.Match[str], headers: Headers, output: str) -> HeaderErro
 
 
 _NEEDS = (
-    "a header may need another before it (--header twice), or a macro (`define` under `headers` in the backend file)"
+    "a header may need another before it (--header twice), or a macro (`define` under `headers` in the backend file); "
+    "it is read as C, so name the vendor's header for C rather than one for C++ alone"
 )
 
 

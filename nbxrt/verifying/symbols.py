@@ -32,6 +32,8 @@ class Exports:
 
 def read(file: Path) -> Exports:
     """What a file exports. Raises: SymbolsError."""
+    if not file.is_file():  # a pipe would be waited for
+        raise SymbolsError(f"{file} is not a regular file", hint="name the library itself")
     try:
         with file.open("rb") as opened:
             head = opened.read(4)

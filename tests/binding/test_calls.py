@@ -100,6 +100,27 @@ class TestResults:
 
         assert rt.device_count() == 5
 
+    def test_a_returned_value_has_the_type_that_the_file_says(self, toy: Any) -> None:
+        form = {"call": "fact", "args": ["device", "attribute"], "returns": {"result": "value", "type": "int64"}}
+        enums = {"device_attribute": {"warp_size": 2}}
+        rt = toy(
+            "long long fact(int d, int a) { return 1ll << 40; }", operations={"device_attribute": form}, enums=enums
+        )
+
+        assert rt.device_attribute("warp_size", 0) == 1 << 40
+
+    def test_a_result_can_be_made_of_the_returned_value(self, toy: Any) -> None:
+        form = {
+            "call": "state",
+            "args": ["event"],
+            "returns": {"result": "state", "type": "uint8"},
+            "result": {"done": {"of": "state", "equals": 1}},
+        }
+        c = "unsigned char state(void *event) { return event == (void *)8; }"
+        rt = toy(c, operations={"event_query": form})
+
+        assert (rt.event_query(8), rt.event_query(16)) == (True, False)
+
     def test_several_results_make_a_tuple_in_the_contracts_order(self, toy: Any) -> None:
         form = {"call": "info", "args": [{"out": "total"}, {"out": "free"}]}
         c = "int info(size_t *total, size_t *free) { *total = 1000; *free = 10; return 0; }"

@@ -54,6 +54,13 @@ def test_a_compiler_that_refuses_is_quoted(tmp_path: Path, monkeypatch: pytest.M
         build("cuda", tmp_path / "out", cache=tmp_path / "cache")
 
 
+def test_a_compiler_that_makes_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "env true")
+
+    with pytest.raises(CompilerError, match="env` does not compile the simulation"):
+        build("cuda", tmp_path / "out", cache=tmp_path / "cache")
+
+
 def test_what_was_compiled_once_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = tmp_path / "bin" / "cc"
     compiler.parent.mkdir()

@@ -103,8 +103,13 @@ operations:
 
 @pytest.fixture(scope="module")
 def description() -> dict[str, Any]:
+    return described()
+
+
+def described(**operations: Any) -> dict[str, Any]:
     contract = descriptions.contract()
     data = yaml.safe_load(BACKEND)
+    data["operations"] |= operations
     given = {entry["group"] for name, entry in contract["operations"].items() if name not in data["operations"]}
     data["absent"] = dict.fromkeys(sorted(given), "the test does not need it")
     return compile_backend(structure(data, file="odd.yaml"), contract)
@@ -254,6 +259,25 @@ def test_flags_that_nobody_knows_are_refused(runtime: Runtime) -> None:
 
 
 def test_what_the_contract_tells_by_status_the_vendor_tells_by_a_cell(runtime: Runtime) -> None:
+    stream, event = runtime.stream_create(), runtime.event_create()
+    runtime.memcpy_async(runtime.malloc(8), runtime.malloc(8), 8, "device_to_device", stream)
+    runtime.event_record(event, stream)
+
+    answers = [runtime.stream_query(stream), runtime.event_query(event), runtime.stream_query(stream)]
+
+    assert answers == [False, False, True]
+    assert runtime.event_query(event)
+
+
+def test_the_functions_own_value_may_tell_it_as_well(simulate: Callable[..., Simulation]) -> None:
+    state = {
+        "call": "oddStreamState",
+        "args": ["stream", {"error": "int"}],
+        "returns": {"result": "state", "type": "uint8"},
+        "result": {"done": {"of": "state", "equals": 0}},
+    }
+    is_past = {"call": "oddEventPast", "args": ["event"], "returns": {"result": "done", "type": "uint8"}}
+    runtime = simulate(described(stream_query=state, event_query=is_past), "3.21").open()
     stream, event = runtime.stream_create(), runtime.event_create()
     runtime.memcpy_async(runtime.malloc(8), runtime.malloc(8), 8, "device_to_device", stream)
     runtime.event_record(event, stream)

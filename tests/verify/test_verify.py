@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -371,6 +372,13 @@ def test_what_is_no_library_is_said_in_one_line(tmp_path: Path, content: bytes, 
     assert caught.value.hint
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "libtoy.so.1")
+
+    with pytest.raises(verifying.SymbolsError, match="is not a regular file"):
+        verifying.verify(_toy(tmp_path), libraries=[tmp_path / "libtoy.so.1"])
+
+
 def test_another_vendors_library_and_header_are_told_apart(tmp_path: Path) -> None:
     library = make_library(tmp_path / "libother.so", "int other(void) { return 0; }")
     (tmp_path / "other.h").write_text("int other(void);\n", "utf-8")
@@ -398,6 +406,19 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch:
         _verified(tmp_path)
 
     assert "install one" in caught.value.hint
+
+
+def test_a_compiler_that_makes_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "true --quietly")
+
+    with pytest.raises(verifying.HeaderError, match=r"the compiler `.*true --quietly` fails: no reason"):
+        _verified(tmp_path)
+
+
+def test_a_compiler_may_stand_behind_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "env c++ -Wall")  # as `ccache c++` does
+
+    assert _verified(tmp_path).ok
 
 
 def test_a_version_that_the_file_does_not_have_is_refused(tmp_path: Path) -> None:
