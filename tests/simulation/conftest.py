@@ -16,13 +16,20 @@ if TYPE_CHECKING:
     from nbxrt.simulation import Simulation
 
 VERSIONS = [("cuda", "11.8"), ("cuda", "12.9"), ("cuda", "13.5"), ("hip", "5.2"), ("hip", "6.2"), ("hip", "7.1")]
+#: What a change is told in two minutes by; the other versions differ from these in a few functions.
+NEWEST = [("cuda", "13.5"), ("hip", "7.1")]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     simulations.mark(items, "simulation")
 
 
-@pytest.fixture(params=VERSIONS, ids="-".join)
+@pytest.fixture(
+    params=[
+        pytest.param(each, id="-".join(each), marks=[] if each in NEWEST else pytest.mark.tier("all"))
+        for each in VERSIONS
+    ]
+)
 def simulation(request: pytest.FixtureRequest, simulate: Callable[..., Simulation]) -> Simulation:
     """Each vendor in each version."""
     backend, version = request.param
