@@ -380,12 +380,22 @@ def forget() -> None:
 
     with _lock:
         for runtime in all_open():
+            if runtime.account is not None and runtime._binder.keeps_devices():  # noqa: SLF001
+                _trimmed(runtime.account)
             runtime._binder.release()  # noqa: SLF001
             for library in runtime._binder.opened():  # noqa: SLF001
                 library.stop()
         _open.clear()
         put_in_force(None)
         descriptions.forget()
+
+
+def _trimmed(account: "DeviceAllocator") -> None:
+    """Give back what nobody holds: it would keep alive what is kept of the devices."""
+    try:
+        account.trim()
+    except errors.NbxrtError:
+        return
 
 
 _prepared = False

@@ -284,6 +284,10 @@ class Binder:
 
         return by_model
 
+    def keeps_devices(self) -> bool:
+        """Whether this process, and not the one that it was forked from, has listed devices of an API of objects."""
+        return "devices" in self._kept and bool(self.listed().listed)
+
     def release(self) -> None:
         """Release what is kept of devices, unless memory or streams are left whose owners may still release them."""
         in_use = len(self._kept.get("addresses", ()))

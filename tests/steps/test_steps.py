@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import threading
 from pathlib import Path
@@ -204,6 +205,19 @@ def test_threads_do_not_see_each_others_results(shelf: Callable[..., Shelf], thr
         thread.join()
 
     assert faults == []
+
+
+def test_memory_that_the_account_keeps_for_later_goes_with_what_is_kept_of_the_devices(
+    shelf: Callable[..., Shelf],
+) -> None:
+    opened = shelf()
+    nbxrt.zeros(64, "uint8").tobytes()
+    gc.collect()
+    assert opened["live"] > 0
+
+    nbxrt.reset()
+
+    assert opened["live"] == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
