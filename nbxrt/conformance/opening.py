@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nbxrt import descriptions
+from nbxrt import descriptions, errors
 from nbxrt import runtime as runtimes
 from nbxrt.binding.machine import Machine
+from nbxrt.simulation.standing_in import file_name as stand_in_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 
@@ -19,7 +20,7 @@ def opened(name: str | os.PathLike[str] | None, library: str | os.PathLike[str] 
 
     `library` is the file of the runtime library, or a folder that holds the libraries of all roles, as
     `nbxrt simulate` writes one. Nothing is put in force when it is given.
-    Raises: as `nbxrt.open`.
+    Raises: as `nbxrt.open`; ArgumentValueError for a folder that has none of the libraries.
     """
     if name is None or library is None:
         return runtimes.open(name)
@@ -32,16 +33,35 @@ def opened(name: str | os.PathLike[str] | None, library: str | os.PathLike[str] 
 
 
 def _variables(description: Mapping[str, Any], library: str) -> dict[str, str]:
-    """The variables that name the library: a folder is for every role that has a library of its own there."""
-    roles = [role for role, data in description["libraries"].items() if "same_as" not in data]
-    if not os.path.isdir(library):
-        roles = ["runtime"]
-    else:
-        roles = [role for role in roles if _holds(library, description["libraries"][role])]
-    return {f"NBXRT_{description['name']}_{role}".upper(): library for role in roles}
+    """The variables that name the library: a folder is for every role that has a library of its own there.
+
+    Raises: ArgumentValueError for a folder without any of them: the search would find another library in silence.
+    """
+    found = {"runtime": library} if not os.path.isdir(library) else dict(_in_folder(description, library))
+    if not found:
+        named = dict.fromkeys(file for role in _own(description) for file in _files(description, role))
+        files = ", ".join(file for file in named if not os.path.isabs(file)) or stand_in_file(description, "runtime")
+        raise errors.ArgumentValueError(
+            f"the folder {library} has no library of {description['title']}: it would have one of {files}",
+            backend=description["name"],
+            hint="name the library's own file, or a folder that `nbxrt simulate` has written",
+        )
+    return {f"NBXRT_{description['name']}_{role}".upper(): path for role, path in found.items()}
 
 
-def _holds(folder: str, role: Mapping[str, Any]) -> bool:
-    """Whether one of the role's files is in the folder; the search goes on for a role that has none there."""
-    files = {file for _major, files in role["names"] for file in files.values()}
-    return any(os.path.lexists(os.path.join(folder, file)) for file in files)
+def _in_folder(description: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str]]:
+    """The roles that have a library in the folder, with what names it; the search goes on for the others."""
+    for role in _own(description):
+        stand_in = os.path.join(folder, stand_in_file(description, role))
+        if any(os.path.lexists(os.path.join(folder, file)) for file in _files(description, role)):
+            yield role, folder
+        elif os.path.lexists(stand_in):  # of a role that has no file on this system
+            yield role, stand_in
+
+
+def _own(description: Mapping[str, Any]) -> Iterator[str]:
+    return (role for role, data in description["libraries"].items() if "same_as" not in data)
+
+
+def _files(description: Mapping[str, Any], role: str) -> Iterator[str]:
+    return (file for _major, files in description["libraries"][role]["names"] for file in files.values())

@@ -57,6 +57,11 @@ def _folder(description: Mapping[str, Any]) -> Any:
     return next((folder for folder in found if folder.is_dir()), None)
 
 
+def file_name(description: Mapping[str, Any], role: str) -> str:
+    """The name that the stand-in of a role has, whatever the system."""
+    return f"libnbxrt_{description['name']}_{role}.so"
+
+
 def has_stand_in(description: Mapping[str, Any]) -> bool:
     """Whether there is a stand-in for a backend."""
     return _folder(description) is not None
@@ -88,7 +93,7 @@ def stand_in(
     for role in _ROLES:
         if (folder_of_role := source.joinpath(role)).is_dir():
             texts = {file.name: file.read_text("utf-8") for file in folder_of_role.iterdir()}
-            target = home / f"libnbxrt_{description['name']}_{role}.so"
+            target = home / file_name(description, role)
             fresh = target.with_name(f".{target.name}.{os.getpid()}")
             fresh.write_bytes(_compiled(texts, target.name, [*paths.values()], kept, needs))
             fresh.replace(target)

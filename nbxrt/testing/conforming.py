@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nbxrt import conformance, errors
+from nbxrt import conformance, descriptions, errors
 from nbxrt.conformance import Outcome
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def items(session: pytest.Session, name: str) -> Iterator[pytest.Item]:
-    """A test for each check of the suite."""
+    """A test for each check of the suite. Raises: UsageError where there is no such backend, or its file has faults."""
+    try:
+        descriptions.load(name)
+    except errors.NbxrtError as error:
+        message = f"--nbxrt-conform: {error}"
+        raise pytest.UsageError(message) from None
     backend = ConformingBackend.from_parent(session, name=f"nbxrt-conform-{name}", backend=name)
     for check in conformance.checks():
         yield ConformanceTest.from_parent(backend, name=f"{check.group}: {check.name}", check=check)

@@ -168,8 +168,15 @@ def test_each_check_of_a_backend_is_a_test_and_what_is_absent_is_skipped(tested:
 
 
 def test_a_backend_that_cannot_be_opened_fails_with_its_error_alone(tested: Callable[..., Any]) -> None:
-    code, _outcomes, said = tested("--nbxrt-conform", "hots", "-k", "stored")
+    code, _outcomes, said = tested("--nbxrt-conform", "ascend", "-k", "stored")
 
     assert code == 1
-    assert "error[backend-not-found]: `hots` is not a known backend" in said
+    assert "error[library-not-found]: no Huawei Ascend `runtime` library could be loaded" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("name", ["hots", "nowhere.yaml", ""])
+def test_a_backend_that_is_not_there_is_misuse(name: str, tested: Callable[..., Any]) -> None:
+    code, outcomes, _said = tested("--nbxrt-conform", name)
+
+    assert (code, outcomes) == (4, {})
