@@ -126,7 +126,10 @@ def text(value: "Any") -> bytes:
         raise errors.ArgumentTypeError(f"must be a str, not {type(value).__name__} {errors.shown(value)}")
     if "\0" in value:
         raise errors.ArgumentValueError(f"must have no null character, not {errors.shown(value)}")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise errors.ArgumentValueError(f"must be Unicode text, not {errors.shown(value)}") from None
 
 
 def buffer(value: "Any") -> bytes:

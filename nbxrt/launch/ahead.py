@@ -1,7 +1,7 @@
 """Compiling a kernel of Triton's ahead of time: for any target, on any machine, with no device and no torch."""
 
 from nbxrt import errors
-from nbxrt.launch import targets, versions
+from nbxrt.launch import checking, targets, versions
 from nbxrt.launch.saved import CompiledKernel
 
 TYPE_CHECKING = False
@@ -42,20 +42,7 @@ def compile(  # noqa: A001  # the verb of this field, as Triton has it
         )
     kinds, constants = _taken_apart(kernel, signature)
     backend, device = _backend(target)
-    try:
-        parsed = backend.parse_options(dict(options))
-    except (AssertionError, ValueError, TypeError) as error:
-        raise errors.ArgumentValueError(
-            f"the compiler for `{device.backend}` refuses the options: {error}", value=options
-        ) from error
-    unknown = [name for name in options if name not in parsed.__dict__]
-    if unknown:
-        close = errors.nearest(unknown[0], [*parsed.__dict__])
-        raise errors.ArgumentValueError(
-            f"`{unknown[0]}` is no option of the compiler for `{device.backend}`",
-            hint=f"did you mean `{close}`?" if close else "",
-            parameter=unknown[0],
-        )
+    parsed = checking.options(backend, device.backend, options)
     source = ASTSource(kernel, _types(kernel, kinds), _by_place(kernel, constants), _promises(kernel, kinds))
     compiled = triton.compile(source, target=device, options=parsed.__dict__)
     return CompiledKernel(_facts(compiled, kinds, constants, device, triton.__version__), compiled.kernel)

@@ -2,10 +2,11 @@
 
 from nbxrt import errors
 from nbxrt.launch import keys
+from nbxrt.objects.buffer import Buffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from nbxrt.launch.kernel import Kernel
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
 _AXES = "xyz"
 _MOST_BLOCKS = 2**31 - 1
+#: What is said to who gives these with a launch.
+_ELSEWHERE = {
+    "stream": "a launch goes to the current stream: `with stream: …`",
+    "device": "a launch runs on the device of its arrays",
+}
 
 
 def extents(grid: "Any", kernel: str, what: str = "grid", hint: str = "") -> "tuple[int, int, int]":
@@ -65,6 +71,32 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
     )
 
 
+def options(
+    compiler: "Any", backend: str, given: "Mapping[str, Any]", kernel: str = "", names: "Sequence[str]" = ()
+) -> "Any":
+    """The options as Triton's compiler for a backend has them. A launch also says the kernel and its parameters.
+
+    Raises: ArgumentValueError for a value that the compiler refuses, and naming what is no option.
+    """
+    where = f"`{kernel}`: " if kernel else ""
+    try:
+        parsed = compiler.parse_options(dict(given))
+    except (AssertionError, ValueError, TypeError) as error:
+        raise errors.ArgumentValueError(
+            f"{where}the compiler for `{backend}` refuses the options: {error}", value=given
+        ) from error
+    unknown = next((name for name in given if name not in parsed.__dict__), "")
+    if unknown:
+        close = errors.nearest(unknown, [*names, *parsed.__dict__])
+        what = "no parameter, and no option" if kernel else "no option"
+        raise errors.ArgumentValueError(
+            f"{where}`{unknown}` is {what} of the compiler for `{backend}`",
+            hint=_ELSEWHERE.get(unknown) or (f"did you mean `{close}`?" if close else ""),
+            parameter=unknown,
+        )
+    return parsed
+
+
 def one_device(kernel: str, devices: "Iterable[tuple[str, int | None]]") -> "int | None":
     """The one device of arguments, each with its name. Raises: ArgumentValueError naming two that are apart."""
     first: tuple[str, int] | None = None
@@ -108,11 +140,18 @@ def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":
     if not _is_taken(value):
         raise errors.ArgumentTypeError(
             f"argument `{name}` of `{kernel.name}` is {type(value).__name__} {value!r}, which no kernel takes",
-            hint="pass a Python number" if hasattr(value, "item") else "a constant is declared `tl.constexpr`",
+            hint=_instead_of(value),
             parameter=name,
             value=value,
         )
     return None
+
+
+def _instead_of(value: "Any") -> str:
+    """What to do with a value that is none of a kernel's."""
+    if isinstance(value, Buffer):
+        return "`nbxrt.asarray(…).view(…)` makes an array of it"
+    return "pass a Python number" if hasattr(value, "item") else "a constant is declared `tl.constexpr`"
 
 
 def _is_taken(value: "Any") -> bool:

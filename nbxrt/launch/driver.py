@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from nbxrt import errors
-from nbxrt.launch import descriptors, streams, targets
+from nbxrt.launch import checking, descriptors, streams, targets
 from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.objects.device import Device
 
@@ -224,7 +224,8 @@ class TritonLauncher:
             enter_hook(launch_metadata)
         if function not in self._prepared:
             self.prepare(function)
-        self.launcher.launch((grid_x, grid_y, grid_z), stream, _handle(function), given, self.names)
+        extents = checking.extents((grid_x, grid_y, grid_z), self.shape.name)
+        self.launcher.launch(extents, stream, _handle(function), given, self.names)
         if exit_hook is not None and getattr(exit_hook, "calls", True):
             exit_hook(launch_metadata)
 

@@ -90,7 +90,7 @@ def finder(
     found = "_nbx_go" if plan is None else ", ".join([*(f"_nbx_{each}" for each in FIELDS), *plan.names])
     how = "_nbx_entry.launch" if plan is None else f"_nbx_entry.kept(({given}{',' * bool(given)}))"
     lines = [
-        f"def {title}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
+        f"def {generated.NAME}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
         "    if _nbx_enter or _nbx_exit or _nbx_hooks or _nbx_runtime or _nbx_compilation:",
         f"        _nbx_done = _nbx_odd({everything})",
         "        if _nbx_done: return _nbx_done[0]",
@@ -150,11 +150,11 @@ def finder_of_grids(
         f"{each.name}={each.name}, " if each.kind is each.KEYWORD_ONLY else f"{each.name}, " for each in parameters
     )
     lines = [
-        f"def {title}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
+        f"def {generated.NAME}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
         f"    _nbx_extents = _nbx_grid({by_name})",
-        "    try: _nbx_launch = _nbx_grids[_nbx_extents]",
-        "    except (KeyError, TypeError): _nbx_launch = _nbx_bound(_nbx_extents)",
-        f"    return _nbx_launch({given}**_nbx_options)",
+        "    try: _nbx_on = _nbx_grids[_nbx_extents]",
+        "    except (KeyError, TypeError): _nbx_on = _nbx_bound(_nbx_extents)",
+        f"    return _nbx_on({given}**_nbx_options)",
     ]
     return generated.made("\n".join(lines), with_defaults(parameters, names), title)
 

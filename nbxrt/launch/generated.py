@@ -6,11 +6,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def made(text: str, names: "dict[str, Any]", function: str) -> "Callable[..., Any]":
-    """The function of that name in the text."""
-    code = compile(text, f"<nbxrt launch of {function}>", "exec")
+#: What every generated function is called: a kernel's own name may be no identifier, or one that the text uses.
+NAME = "_nbx_launch"
+
+
+def made(text: str, names: "dict[str, Any]", title: str) -> "Callable[..., Any]":
+    """The function in the text, which is named for a kernel where Python speaks of it."""
+    code = compile(text, f"<nbxrt launch of {title}>", "exec")
     exec(code, names)  # noqa: S102  # the text is made here, of the kernel's own parameter names
-    result: Callable[..., Any] = names[function]
+    result: Callable[..., Any] = names[NAME]
+    result.__name__ = result.__qualname__ = title
     return result
 
 

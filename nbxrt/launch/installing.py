@@ -236,7 +236,7 @@ def _getitem(jit: "Any", grid: "Any") -> "Any":
         return _kernel(jit).bound(grid)
 
 
-def _run(jit: "Any", *given: "Any", grid: "Any", warmup: bool, **named: "Any") -> "Any":
+def _run(jit: "Any", /, *given: "Any", grid: "Any", warmup: bool, **named: "Any") -> "Any":
     """`kernel.run`, which autotuners and heuristics call; compiling without a launch stays Triton's."""
     installed = session()
     if installed is None:

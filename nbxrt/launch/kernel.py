@@ -116,12 +116,12 @@ class Kernel:
 
         return run
 
-    def _by_function(self, grid: "Callable[[dict[str, Any]], Any]", *given: "Any", **named: "Any") -> "Any":
+    def _by_function(self, grid: "Callable[[dict[str, Any]], Any]", /, *given: "Any", **named: "Any") -> "Any":
         """A grid that depends on the arguments."""
         arguments, _options = self._bind(given, named)
         return self.bound(grid(dict(zip(self.names, arguments, strict=True))))(*given, **named)
 
-    def _first(self, grid: "Grid", *given: "Any", **named: "Any") -> "Any":
+    def _first(self, grid: "Grid", /, *given: "Any", **named: "Any") -> "Any":
         """The kernel's first launch, and every one on an empty grid or with parameters that cannot be written down."""
         if self.launch is not None and all(grid[:3]):
             return self.launch(grid, *given, **named)
@@ -204,12 +204,25 @@ class Kernel:
         return [(name, *found) for (name, _where), found in self.jit.used_global_vals.items()]
 
     def variant(self, options: "dict[str, Any]") -> finding.Table:
-        """The launches with these options. Raises: TypeError for one without a hash."""
+        """The launches with these options.
+
+        Raises: TypeError for one without a hash; ArgumentValueError for what the compiler does not take.
+        """
         if not options:
             return self.table
         key = tuple((name, keys.constant(value)) for name, value in options.items())
         found = self.variants.get(key)
-        return self.variants.setdefault(key, finding.Table()) if found is None else found
+        if found is None:
+            self._demand_options(options)
+            found = self.variants.setdefault(key, finding.Table())
+        return found
+
+    def _demand_options(self, options: "dict[str, Any]") -> None:
+        """See that Triton's compiler takes them. Raises: ArgumentValueError."""
+        from triton.compiler import make_backend
+
+        target = self.session.driver.get_current_target()
+        checking.options(make_backend(target), target.backend, options, self.name, self.names)
 
     # what the short way does not know
 
@@ -262,6 +275,8 @@ class Kernel:
 
     def fall_back(self, reason: str, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """Let Triton's own `run` do the launch, on nbxrt's driver."""
+        if options:
+            self._demand_options(options)
         self.session.fallbacks[reason] += 1
         given, named = self._as_called(arguments)
         return self.session.run(self.jit, *given, grid=grid[:3], warmup=False, **named, **options)

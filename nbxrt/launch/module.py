@@ -37,9 +37,12 @@ def _content(image: "Any") -> bytes:
         raise errors.ArgumentValueError("`Module` takes the bytes of a binary, and there are none", value=image)
     if len(content) < _LONGEST_PATH and not {b"\n"[0], 0} & {*content}:
         path = os.fsdecode(content)
-        if os.path.exists(path) or (isinstance(image, str) and " " not in path):
+        is_absolute = path[0] == os.sep and path[1:2] not in ("/", "*")  # these begin a comment of a program
+        if os.path.exists(path) or (path.isprintable() and (is_absolute or " " not in path)):
             raise errors.ArgumentValueError(
-                f"`Module` takes the bytes of a binary, and {path!r} is the name of a file", hint=hint, value=image
+                f"`Module` takes the bytes of a binary, and {errors.shown(path)} is the name of a file",
+                hint=hint,
+                value=image,
             )
     return content
 
@@ -119,8 +122,13 @@ class Function:
         return 0
 
     def attribute(self, word: "Any") -> int:
-        """One fact of it, by a word of the contract's `function_attribute`. Raises: CapabilityError; DeviceError."""
-        value: int = self.module.device.on(self.module.runtime.function_get_attribute, word, self.handle)
+        """One fact of it, by a word of the contract's `function_attribute`.
+
+        Raises: ArgumentValueError for another word or a closed module; CapabilityError; DeviceError.
+        """
+        module = self.module
+        module._usable()  # noqa: SLF001
+        value: int = module.device.on(module.runtime.function_get_attribute, word, self.handle)
         return value
 
     def __repr__(self) -> str:

@@ -84,7 +84,9 @@ def converted(kind: str, value: "Any") -> "Any":
     if kind in ("fp32", "f32"):
         return struct.unpack("=f", single(value))[0]
     if kind in ("fp64", "fp16"):
-        return float(value)
+        number = float(value)
+        struct.pack(FORMATS[kind], number)
+        return number
     if kind in OPAQUE:
         return bytes(value)
     bits = 8 if kind in ("i1", "u1") else int(kind[1:])

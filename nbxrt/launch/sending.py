@@ -55,9 +55,8 @@ def sender(
     }
     everything = ", ".join(["_nbx_grid", *arguments])
     slow = f"_nbx_slow({everything})"
-    function = f"launch_{title}"
     lines = [
-        f"def {function}({everything}):",
+        f"def {generated.NAME}({everything}):",
         *generated.globals_lines(global_variables, names, f"_nbx_changed({everything})"),
         *(generated.device_lines(device, slow) if runtime.device_count() > 1 else ()),
         *generated.stream_lines(device, slow),
@@ -71,7 +70,7 @@ def sender(
         f"    if _nbx_code: return _nbx_failed(_nbx_code, _nbx_s, {everything})",
         "    return _nbx_kernel",
     ]
-    return generated.made("\n".join(lines), names, function)
+    return generated.made("\n".join(lines), names, title)
 
 
 def of_streams(runtime: "Runtime") -> "dict[str, Any]":

@@ -31,7 +31,9 @@ class Session:
         self.exit: list[Any] = _calls(knobs.runtime.launch_exit_hook)
         self.fallbacks: Counter[str] = Counter()
         self.compiled = 0
-        self.kernels: list[Any] = []
+        self.seen = 0
+        #: By identity, for the hash of a kernel of Triton's is that of its text; none is kept alive.
+        self.kernels: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.lock = threading.Lock()
         #: Compiled kernels that have a module, or may come to one, while this is installed.
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -44,14 +46,15 @@ class Session:
                 found = Kernel(self, jit)
                 setattr(jit, GRIDS, found.grids)
                 setattr(jit, STATE, found)
-                self.kernels.append(jit)
+                self.kernels[id(jit)] = jit
+                self.seen += 1
             made: Kernel = found
             return made
 
     def forget(self) -> None:
         """Leave the kernels as they were found."""
         with self.lock:
-            for jit in self.kernels:
+            for jit in list(self.kernels.values()):
                 state = getattr(jit, STATE, None)
                 if state is not None:
                     jit.device_caches = state.caches_before
@@ -63,7 +66,7 @@ class Session:
         for compiled in list(self.loaded):
             self._unload(compiled)
 
-    def run(self, jit: "Any", *given: "Any", **named: "Any") -> "Any":
+    def run(self, jit: "Any", /, *given: "Any", **named: "Any") -> "Any":
         """Triton's own `run`; what it compiled is remembered for as long as it lives."""
         compiled = self.original_run(jit, *given, **named)
         if hasattr(compiled, "result"):  # compiled in the background
@@ -91,7 +94,8 @@ class Session:
             return "inspection of stages"
         if runtime.jit_cache_hook is not None or runtime.jit_post_compile_hook is not None:
             return "compilation hooks"
-        return "instrumentation" if getattr(compilation, "instrumentation_mode", "") else ""
+        asked = ("instrumentation_mode", "fpsan_homomorphic_casts")
+        return "instrumentation" if any(getattr(compilation, each, "") for each in asked) else ""
 
 
 def _calls(hook: "Any") -> "list[Any]":

@@ -28,7 +28,7 @@ def stats() -> "dict[str, Any]":
     if session is None:
         return {"kernels": 0, "compiled": 0, "fallbacks": {}}
     return {
-        "kernels": len(session.kernels),
+        "kernels": session.seen,
         "compiled": session.compiled,
         "fallbacks": dict(session.fallbacks),
     }

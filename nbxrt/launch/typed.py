@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _VALUES = (ctypes._SimpleCData, ctypes.Structure, ctypes.Array)  # noqa: SLF001  # ctypes has no public name for it
 
+#: Kinds of NumPy's scalars whose bytes a kernel reads as they are: numbers, and structures of them.
+_NUMBERS = "biufcV"
+
 
 def listed(args: "Any") -> "Any":
     """The arguments of a launch as what is iterated over. Raises: ArgumentTypeError."""
@@ -44,7 +47,7 @@ def typed(function: "Function", place: int, value: "Any", stream: "Any") -> "Any
         is_memory = value[0].startswith("*") and isinstance(value[1], (DeviceArray, Buffer))
         return typed(function, place, value[1], stream) if is_memory else _pair(where, *value)
     kind = getattr(value, "dtype", None)
-    if kind is not None and getattr(value, "shape", None) == () and kind.kind not in "OSU":
+    if kind is not None and getattr(value, "shape", None) == () and kind.kind in _NUMBERS:
         return (ctypes.c_char * kind.itemsize).from_buffer_copy(value.tobytes())
     if value is None:
         return ctypes.c_void_p(None)
@@ -57,6 +60,8 @@ def typed(function: "Function", place: int, value: "Any", stream: "Any") -> "Any
 
 def _pair(where: str, kind: str, value: "Any") -> "Any":
     if kind.startswith("*") and (value is None or value.__class__ is int):
+        if value and not 0 <= value < 1 << 64:
+            raise errors.ArgumentValueError(f"{where}: {errors.shown(value)} is no address of 64 bits", value=value)
         return ctypes.c_void_p(value)
     if kind not in FORMATS:
         hint = "an address is an integer, and an array its own" if kind[:1] == "*" else f"known: {', '.join(FORMATS)}"
@@ -66,7 +71,7 @@ def _pair(where: str, kind: str, value: "Any") -> "Any":
     except (TypeError, AttributeError, OverflowError, struct.error):
         content = b""
     if not content:
-        raise errors.ArgumentTypeError(f"{where} is passed as `{kind}`, and {value!r} is none", value=value)
+        raise errors.ArgumentTypeError(f"{where} is passed as `{kind}`, and {errors.shown(value)} is none", value=value)
     return (ctypes.c_char * len(content)).from_buffer_copy(content)
 
 

@@ -81,6 +81,7 @@ def test_scalars_of_numpy_say_their_type(simulation: Simulation) -> None:
         (("i32", 2**32), "argument 1 of `store` is passed as `i32`, and 4294967296 is none"),
         (("u8", 256), "argument 1 of `store` is passed as `u8`, and 256 is none"),
         (("i8", -129), "argument 1 of `store` is passed as `i8`, and -129 is none"),
+        (np.datetime64(1, "s"), "argument 1 of `store` is datetime64"),
     ],
 )
 def test_an_argument_without_a_type_is_refused_by_its_place(argument: Any, says: str, simulation: Simulation) -> None:
@@ -90,6 +91,20 @@ def test_an_argument_without_a_type_is_refused_by_its_place(argument: Any, says:
         nbxrt.launch(store, (1,), (1,), [array, argument])
 
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("address", [-1, 2**64])
+def test_an_address_has_64_bits(address: int, simulation: Simulation) -> None:
+    store = nbxrt.Module(IMAGE).get_function("store")
+
+    with pytest.raises(nbxrt.ArgumentValueError, match=rf"argument 0 of `store`: {address} is no address of 64 bits"):
+        nbxrt.launch(store, (1,), (1,), [("*i32", address), ("i32", 1)])
+
+
+@pytest.mark.parametrize("ask", ["get_function", "get_global"])
+def test_a_name_that_is_no_text_is_refused(ask: str, simulation: Simulation) -> None:
+    with pytest.raises(nbxrt.ArgumentValueError, match="`name` must be Unicode text"):
+        getattr(nbxrt.Module(IMAGE), ask)("\ud800")
 
 
 def test_grid_and_block_are_told_apart_where_one_is_refused(simulation: Simulation) -> None:
@@ -128,6 +143,8 @@ def test_a_closed_module_is_refused(simulation: Simulation) -> None:
 
     with pytest.raises(nbxrt.ArgumentValueError, match="the module is closed"):
         nbxrt.launch(store, (1,), (1,), [])
+    with pytest.raises(nbxrt.ArgumentValueError, match="the module is closed"):
+        store.attribute("registers")
 
 
 def test_a_module_is_unloaded_with_what_uses_it(simulation: Simulation) -> None:
@@ -155,7 +172,14 @@ def test_what_is_no_image_is_refused() -> None:
     assert caught.value.hint == "`pathlib.Path(…).read_bytes()` reads a file"
     with pytest.raises(nbxrt.ArgumentValueError, match="and there are none"):
         nbxrt.Module(b"")
-    for name in ("/a/kernel.ptx", __file__, __file__.encode()):
+    for name in (
+        "/a/kernel.ptx",
+        b"/a/kernel.ptx",
+        b"kernel.cubin",
+        "/my folder/kernel.ptx",
+        __file__,
+        __file__.encode(),
+    ):
         with pytest.raises(nbxrt.ArgumentValueError, match="is the name of a file"):
             nbxrt.Module(name)
 

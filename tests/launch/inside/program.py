@@ -1,15 +1,16 @@
 """A program that compiles, launches and tunes a kernel on a simulated vendor; run by triton_processes.py.
 
-    program.py VENDOR FOLDER THREADS
+    program.py VENDOR FOLDER THREADS ROUNDS PROCESSES
 
 The simulation is built in FOLDER; after that no program is on the PATH but what lies there, and CC is what LATER_CC
-says. It prints which were started all the same, and whether torch is there.
+says. Each round begins with an empty cache, in all PROCESSES at once. It prints which were started all the same, and whether torch is there.
 """
 
 import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -24,7 +25,16 @@ def watch(event, details):
         started.append(os.path.basename(os.fsdecode(command)))
 
 
-def main(vendor, folder, threads):
+def meet(place, processes):
+    """Go on when all processes have come here, with a cache of their own that is empty."""
+    place.mkdir(exist_ok=True)
+    (place / str(os.getpid())).touch()
+    while len(list(place.iterdir())) < processes:
+        time.sleep(0.002)
+    os.environ["TRITON_CACHE_DIR"] = str(place.with_suffix(".cache"))
+
+
+def main(vendor, folder, threads, rounds, processes):
     import binaries
 
     import nbxrt
@@ -54,11 +64,16 @@ def main(vendor, folder, threads):
         except BaseException as error:
             failures.append(repr(error))
 
-    workers = [threading.Thread(target=run) for _each in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    folders = Path(os.environ["TRITON_CACHE_DIR"])
+    folders.mkdir(parents=True, exist_ok=True)
+    for each in range(rounds):
+        meet(folders / str(each), processes)
+        kernels.add.device_caches.clear()
+        workers = [threading.Thread(target=run) for _each in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
     configs = [triton.Config({"BLOCK": size}) for size in (128, 256)]
     triton.autotune(configs, key=["n"])(kernels.add)[(4,)](x, x, x, 1024)
     runtime.sync()
@@ -66,7 +81,7 @@ def main(vendor, folder, threads):
         json.dumps(
             {
                 "failures": failures,
-                "launches": len([each for each in simulation.launches() if each.grid == (4, 1, 1)]) >= threads,
+                "launches": len([each for each in simulation.launches() if each.grid == (4, 1, 1)]) >= threads * rounds,
                 "started": sorted(set(started)),
                 "torch": "torch" in sys.modules,
                 **nbxrt.triton.stats(),
@@ -75,4 +90,4 @@ def main(vendor, folder, threads):
     )
 
 
-main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

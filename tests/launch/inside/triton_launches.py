@@ -447,6 +447,8 @@ def test_a_kernel_can_be_compiled_without_a_launch(cuda):
     compiled[(2, 1, 1)](*[array(runtime, 64)] * 3, 64, 64)
     runtime.sync()
     assert simulation.launches()[0].grid == (2, 1, 1)
+    with pytest.raises(nbxrt.ArgumentValueError, match="the grid's y of `add` is -1"):
+        compiled[(2, -1, 1)](*[array(runtime, 64)] * 3, 64, 64)
 
 
 def test_measuring_needs_no_torch(cuda):
@@ -467,7 +469,14 @@ def test_measuring_needs_no_torch(cuda):
         (lambda x: kernels.add[(1,)](x, x, x, BLOCK=64), TypeError, r"missing .*argument: 'n'"),
         (lambda x: kernels.add[(1,)](x, x, "x", 1, BLOCK=64), TypeError, "argument `out` of `add` is str"),
         (lambda x: kernels.add[(1,)](x, x, x, np.int32(1), BLOCK=64), TypeError, "argument `n` of `add` is int32"),
-        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, unknown=1), KeyError, "unknown"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warp=1), ValueError, "`num_warp` is no parameter"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps=3), ValueError, "num_warps must be a power of 2"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps="4"), ValueError, "`add`: the compiler for"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps=[4]), ValueError, "`add`: the compiler for"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, stream=0), ValueError, r"(?s)`stream` is no .*`with stream"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, grid=(1,)), ValueError, "`add`: `grid` is no parameter"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, warmup=True), ValueError, "`add`: `warmup` is no parameter"),
+        (lambda x: kernels.floats[(1,)](x, 1.0, 1e6, 1.0, 1.0, 1.0), ValueError, "argument `b` of `floats`"),
         (lambda x: kernels.add[(1, -2)](x, x, x, 1, BLOCK=64), ValueError, "the grid's y of `add` is -2"),
         (lambda x: kernels.add[(1.5,)](x, x, x, 1, BLOCK=64), TypeError, "the grid's x of `add` is an integer"),
         (lambda x: kernels.add[1](x, x, x, 1, BLOCK=64), TypeError, "a tuple of one to three extents"),
@@ -492,6 +501,52 @@ def test_bad_input_is_refused_before_anything_is_launched(call, error, says, is_
 
     runtime.sync()
     assert simulation.launches() == []
+
+
+def test_what_is_left_to_triton_has_its_options_checked_too(cuda, monkeypatch):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+    monkeypatch.setattr(knobs.runtime, "debug", True)
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="`add`: `num_warp` is no parameter"):
+        kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warp=1)
+
+
+def test_parameters_and_kernels_may_have_any_name(cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    renamed = JITFunction(kernels.unspecialised.fn)
+    renamed.fn.__name__ = renamed.__name__ = "kernel-2"
+
+    for _each in range(2):
+        for grid in ((1,), lambda _meta: (1,)):
+            kernels.named[grid](x, self=5, jit=6, arguments=7, _type=8)
+            renamed[grid](x, 5)
+        kernels.named.run(x, self=5, jit=6, arguments=7, _type=8, grid=(1,), warmup=False)
+    runtime.sync()
+
+    values = [[int.from_bytes(each, "little") for each in launch.arguments[1:-2]] for launch in simulation.launches()]
+    assert values == [[5, 6, 7, 8], [5]] * 2 + [[5, 6, 7, 8]] + [[5, 6, 7, 8], [5]] * 2 + [[5, 6, 7, 8]]
+    assert _fallbacks() == {}
+
+
+def test_a_kernel_that_is_written_anew_frees_the_former(cuda):
+    import gc
+    import weakref
+
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    kernel = JITFunction(kernels.unaligned.fn)
+    for grid in ((1,), lambda _meta: (2,)):
+        kernel[grid](x, 5)
+    alive = weakref.ref(kernel)
+
+    kernel = JITFunction(kernels.unaligned.fn)  # Triton keeps the latest of each name
+    gc.collect()
+
+    assert alive() is None
+    assert [live for live in simulation.ledger() if live.kind == "module"] == []
+    assert nbxrt.triton.stats()["kernels"] == 1
 
 
 def test_elements_that_triton_has_no_type_for_are_refused_by_name(cuda):

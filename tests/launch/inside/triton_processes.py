@@ -36,9 +36,10 @@ def start(tmp_path):
         "TRITON_DEFAULT_FP_FUSION": "1",
     }
 
-    def started(vendor, threads=1, name="", **environment):
+    def started(vendor, threads=1, name="", rounds=1, processes=1, **environment):
         folder = tmp_path / f"{vendor}{name}"
-        command = [sys.executable, "-W", "error::UserWarning", PROGRAM, vendor, folder, str(threads)]
+        numbers = map(str, (threads, rounds, processes))
+        command = [sys.executable, "-W", "error::UserWarning", PROGRAM, vendor, folder, *numbers]
         return subprocess.Popen(command, env=inherited | environment, stdout=subprocess.PIPE, text=True)
 
     yield started
@@ -76,12 +77,13 @@ def test_a_compiler_that_cannot_work_is_not_asked(compiler, start, tmp_path):
 
 
 def test_processes_and_threads_share_a_cache(start):
-    processes = [start("cuda", threads=8, name=name) for name in range(8)]
+    """G04: twenty times from an empty one."""
+    processes = [start("cuda", threads=8, name=name, rounds=20, processes=8) for name in range(8)]
 
     answers = [said(process) for process in processes]
 
-    assert [answer["failures"] for answer in answers] == [[]] * 8
-    assert {answer["compiled"] for answer in answers} == {3}  # one for the threads together, and the autotuner's two
+    assert [(answer["failures"], answer["launches"]) for answer in answers] == [([], True)] * 8
+    assert {answer["compiled"] for answer in answers} == {22}  # once a round for all threads, and the autotuner's two
 
 
 HOMES = """
