@@ -3,7 +3,8 @@
     program.py VENDOR FOLDER THREADS ROUNDS PROCESSES
 
 The simulation is built in FOLDER; after that no program is on the PATH but what lies there, and CC is what LATER_CC
-says. Each round begins with an empty cache, in all PROCESSES at once. It prints which were started all the same, and whether torch is there.
+says. Each round begins with an empty cache, in all PROCESSES at once. It prints which programs were started all the
+same, and whether torch is there.
 """
 
 import json
