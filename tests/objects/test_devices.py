@@ -123,17 +123,18 @@ class TestCurrent:
         nbxrt.Device(1).set_current()
 
         def work(index: int) -> list[int]:
-            before = runtime.get_device()
+            before = nbxrt.current_device().index
             with nbxrt.Device(index):
                 nbxrt.empty(16)
                 inside = runtime.get_device()
-            return [before, inside, runtime.get_device()]
+            # what the vendor is left on hangs on whether another thread has made the context of device 0 by now
+            return [before, inside - index, nbxrt.current_device().index]
 
         with ThreadPoolExecutor(8) as pool:
             seen = list(pool.map(work, [0, 1, 1, 0, 1] * 10))
 
-        assert runtime.get_device() == 1
-        assert {(each[0] == each[2]) for each in seen} == {True}
+        assert (runtime.get_device(), nbxrt.current_device().index) == (1, 1)
+        assert seen == [[0, 0, 0]] * 50
 
     def test_every_thread_allocates_on_its_own_device(self, cuda: Simulation) -> None:
         def work(index: int) -> tuple[int, int]:
