@@ -40,11 +40,7 @@ def globals_lines(
 
 def device_lines(device: "int | str", otherwise: str) -> "list[str]":
     """What is launched runs on the thread's current device."""
-    return [
-        "    try: _nbx_index = _nbx_current.index",
-        "    except AttributeError: _nbx_index = None",
-        f"    if _nbx_index != {device}: return {otherwise}",
-    ]
+    return [f"    if _nbx_current.__dict__.get('index') != {device}: return {otherwise}"]
 
 
 def stream_lines(device: "int | str", otherwise: str) -> "list[str]":

@@ -38,6 +38,8 @@ class DeviceArray:
     dtype: DType
     shape: "tuple[int, ...]"
     strides: "tuple[int, ...]"
+    #: What its exports by DLPack have in common, once there was one.
+    exports: "dict[Any, Any] | None"
     #: What launches of kernels keep: see nbxrt/launch/keys.py.
     launch_key: int
 
@@ -45,12 +47,12 @@ class DeviceArray:
         self, memory: Memory, ptr: int, shape: "tuple[int, ...]", strides: "tuple[int, ...]", kind: DType
     ) -> None:
         """A view of some memory; everything is right already. The functions above are for everybody else."""
-        self.memory, self.ptr, self.shape, self.strides, self.dtype = memory, ptr, shape, strides, kind
-        self.is_aligned = not ptr & 15
-        #: What its exports by DLPack have in common, once there was one.
-        self.exports: dict[Any, Any] | None = None
-        self.device = device = memory.device
-        self.runtime, self._device_idx = device.runtime, device.index
+        device = memory.device
+        # at most three values at once, here and in capsules.py: more would be made a tuple first
+        self.memory, self.ptr, self.dtype = memory, ptr, kind
+        self.shape, self.strides, self.is_aligned = shape, strides, not ptr & 15
+        self.device, self.runtime, self._device_idx = device, device.runtime, device._device_idx  # noqa: SLF001
+        self.exports = None
 
     # what it is
 

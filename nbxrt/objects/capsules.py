@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: More dimensions than any library has: a structure that says more is damaged.
 _DIMENSIONS = 64
 #: What reads so many extents or strides, and element types by the number that is read.
-_READERS = [struct.Struct(f"@{ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)]
+_READERS: "dict[int | None, Any]" = {ndim: struct.Struct(f"@{ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)}
 _KINDS = {dlpack.kind_word(kind.code, kind.itemsize * 8): kind for kind in DTYPES.values()}
 
 _name_of = function("PyCapsule_GetName", ctypes.c_char_p)
@@ -96,16 +96,12 @@ def asked(value: "Any", stream: "int | None") -> "Any":
 
 
 class Imported(Closing, Memory):
-    """Memory of another library, whose structure is given back to it with this object."""
+    """Memory of another library, whose structure is given back to it with this object; `taken` alone makes it."""
 
     __slots__ = ("_deleter", "_process", "_structure")
 
-    def __init__(
-        self, device: "Device", address: int, nbytes: int, kind: str, readonly: bool, structure: int, deleter: int
-    ) -> None:
-        self.device, self.address, self.nbytes, self.kind = device, address, nbytes, kind
-        self.owner, self.readonly, self.is_open = None, readonly, True
-        self._structure, self._deleter, self._process = structure, deleter, process[0]
+    _deleter: int
+    _structure: int
 
     def _close(self, _on: "Callable[..., object]") -> None:
         """Give the structure back, while a graph is captured with that graph, which may use the memory."""
@@ -117,36 +113,9 @@ class Imported(Closing, Memory):
             _deleter_at(self._deleter)(self._structure)
 
 
-def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
-    """The array of a capsule, which is used up; it is ready for work on the stream.
-
-    Raises: ExchangeError, and then the capsule is as it was.
-    """
-    at = argument(id(capsule))
-    form = FORMS.get(_name_of(at)) or _no_form(capsule, _name_of(at))
-    address: int = pointer_of(at, form.name)
-    if form is VERSIONED:
-        major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, address)
-        if major != VERSION[0]:
-            raise _other_version(address)
-    else:
-        data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, address)
-        flags = 0
-    try:
-        memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
-    except (AttributeError, KeyError):
-        memory_kind, device = place(runtime, where)
-    shape, strides, kind, first, nbytes = _layout(word, ndim, shape_at, strides_at)
-    ptr = data + offset if nbytes else 0
-    if nbytes and (not data or not 0 <= ptr + first <= _END - nbytes):
-        raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
-    if stream is not None:
-        as_stream(stream, device)
-    _set_name(at, form.used)
-    memory = Imported(device, ptr + first, nbytes, memory_kind, flags & READ_ONLY != 0, address, deleter)
-    return DeviceArray(memory, ptr, shape, strides, kind)
-
-
+_new = object.__new__
+#: The form of the last capsule, which the next one most often has too: it is known once its pointer is given.
+_expected = [VERSIONED]
 #: Where addresses end.
 _END = 1 << 64
 #: Layouts that were seen, at most so many, by what is read.
@@ -154,8 +123,63 @@ _layouts: "dict[Any, tuple[Any, ...]]" = {}
 _SEEN = 1024
 
 
+def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
+    """The array of a capsule, which is used up; it is ready for work on the stream.
+
+    Raises: ExchangeError, and then the capsule is as it was.
+    """
+    at = argument(id(capsule))
+    form = _expected[0]
+    try:
+        structure: int = pointer_of(at, form.name)
+    except ValueError:  # the capsule has another name
+        structure = 0
+    if not structure:
+        form = _expected[0] = _form_of(capsule, at)
+        structure = pointer_of(at, form.name)
+    if form is VERSIONED:
+        major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, structure)
+        if major != VERSION[0]:
+            raise _other_version(structure)
+    else:
+        data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
+        flags = 0
+    try:  # what was seen before was checked then
+        memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
+        read = _READERS[ndim if shape_at or not ndim else None]
+        steps = read(MEMORY, strides_at) if strides_at else None
+        shape, strides, kind, first, nbytes, highest = _layouts[word, read(MEMORY, shape_at), steps]
+    except (AttributeError, KeyError):
+        memory_kind, device = place(runtime, where)
+        shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
+    ptr = data + offset if offset else data
+    begin = ptr + first if first else ptr
+    if not nbytes:
+        begin = ptr = 0
+    elif not data or not 0 <= begin <= highest:
+        raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
+    if stream is not None:
+        as_stream(stream, device)
+    _set_name(at, form.used)
+    # the two objects without their constructors, and at most three values at once: more would be made a tuple first
+    memory = _new(Imported)
+    memory.device, memory.address, memory.nbytes = device, begin, nbytes
+    memory.kind, memory.owner, memory.is_open = memory_kind, None, True
+    memory.readonly, memory._process = flags & READ_ONLY != 0, process[0]  # noqa: SLF001
+    memory._structure, memory._deleter = structure, deleter  # noqa: SLF001
+    array = _new(DeviceArray)
+    array.memory, array.ptr, array.dtype = memory, ptr, kind
+    array.shape, array.strides, array.is_aligned = shape, strides, not ptr & 15
+    array.device, array.runtime, array._device_idx = device, runtime, device._device_idx  # noqa: SLF001
+    array.exports = None
+    return array
+
+
 def _layout(word: int, ndim: int, shape_at: int, strides_at: int) -> "tuple[Any, ...]":
-    """Shape, strides in bytes, element type, first byte, and how many. Raises: ExchangeError for what no array has."""
+    """Shape, strides in bytes, element type, first byte, how many, and the last address that the first may have.
+
+    Raises: ExchangeError for what no array has.
+    """
     if not 0 <= ndim <= _DIMENSIONS:
         raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
     if ndim and not shape_at:
@@ -181,10 +205,15 @@ def _measured(word: int, shape: "tuple[int, ...]", steps: "tuple[int, ...] | Non
     else:
         strides = tuple([step * kind.itemsize for step in steps])
     first, last = layout.span_of(shape, strides, kind.itemsize)
-    return shape, strides, kind, first, last - first
+    return shape, strides, kind, first, last - first, _END - (last - first)
 
 
-def _no_form(capsule: "Any", name: "bytes | None") -> "Form":
+def _form_of(capsule: "Any", at: "Any") -> "Form":
+    """The form of a capsule by its name. Raises: ExchangeError for one of another name, and one that was taken."""
+    name: bytes | None = _name_of(at)
+    form = FORMS.get(name or b"")
+    if form is not None:
+        return form
     if (name or b"").startswith(b"used_dltensor"):
         raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
     raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")

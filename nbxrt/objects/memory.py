@@ -45,8 +45,9 @@ class Memory:
         self, device: "Device", address: int, nbytes: int, kind: str = "device", owner: "Any" = None,
         readonly: bool = False,
     ) -> None:  # fmt: skip
-        self.device, self.address, self.nbytes, self.kind = device, address, nbytes, kind
-        self.owner, self.readonly, self.is_open = owner, readonly, True
+        self.device, self.address, self.nbytes = device, address, nbytes
+        self.kind, self.owner, self.readonly = kind, owner, readonly
+        self.is_open = True
 
     @property
     def on_host(self) -> bool:

@@ -77,12 +77,12 @@ def runtime_in_force() -> "Runtime":
 
     Raises: BackendNotFoundError; LibraryNotFoundError, LibraryBrokenError.
     """
-    in_force = runtimes.in_force()
-    if in_force is None:
-        from nbxrt.detection import gpu_runtime
+    found = runtimes._in_force  # noqa: SLF001  # on the way of every array, where one call more costs
+    if found is not None:
+        return found[0]
+    from nbxrt.detection import gpu_runtime
 
-        in_force = gpu_runtime()
-    return in_force
+    return gpu_runtime()
 
 
 def refuse_stranger(what: str, found: "Runtime", wanted: "Runtime") -> None:
