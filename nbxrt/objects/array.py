@@ -340,6 +340,6 @@ def _offer_interface(runtime: "Runtime") -> None:
 
 def made(shape: "tuple[int, ...]", kind: DType, device: "Device", stream: "Any", memory_kind: str) -> DeviceArray:
     """A new contiguous array. Raises: as `Buffer`."""
-    itemsize = kind.itemsize
-    memory = allocated(layout.size_of(shape) * itemsize, device, stream, memory_kind)
-    return DeviceArray(memory, memory.address, shape, layout.strides_of(shape, itemsize), kind)
+    nbytes, strides = layout.dense(shape, kind.itemsize)
+    memory = allocated(nbytes, device, stream, memory_kind)
+    return DeviceArray(memory, memory.address, shape, strides, kind)

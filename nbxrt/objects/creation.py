@@ -2,11 +2,10 @@
 
 from nbxrt import errors
 from nbxrt.errors import wrong_type
-from nbxrt.objects import hostmemory
+from nbxrt.objects import dtypes, hostmemory
 from nbxrt.objects.array import DeviceArray, made
 from nbxrt.objects.buffer import Buffer, shared
 from nbxrt.objects.device import as_device
-from nbxrt.objects.dtypes import by_format, dtype
 from nbxrt.objects.layout import shape_of, strides_of
 from nbxrt.objects.stream import as_stream
 
@@ -26,7 +25,7 @@ def empty(
     Raises: ArgumentTypeError, ArgumentValueError; OutOfMemoryError, DeviceError.
     """
     device = as_device(device)
-    return made(shape_of(shape), _dtype(dtype), device, as_stream(stream, device), kind)
+    return made(shape_of(shape), dtypes.dtype(dtype), device, as_stream(stream, device), kind)
 
 
 def empty_like(
@@ -93,13 +92,9 @@ def asarray(
         array = _from_host(value, target, stream, copy)
     elif copy or (target is not None and array.device is not target):
         array = copied(array, target or array.device, stream, copy)
-    if dtype is not None and _dtype(dtype) != array.dtype:
-        return _retyped(array, _dtype(dtype), value)
+    if dtype is not None and dtypes.dtype(dtype) != array.dtype:
+        return _retyped(array, dtypes.dtype(dtype), value)
     return array
-
-
-def _dtype(given: "Any") -> "DType":
-    return dtype(given)
 
 
 def _like(array: "Any", kind: "Any", device: "Any") -> "tuple[Any, Any, Any]":
@@ -117,7 +112,7 @@ def _shared(value: "Any") -> DeviceArray:
         value.memory.check()
         return value
     value.memory.check()
-    kind = dtype("uint8")
+    kind = dtypes.dtype("uint8")
     return DeviceArray(value.memory, value.ptr, (value.nbytes,), (1,), kind)
 
 
@@ -161,14 +156,18 @@ def _host_array(value: "Any") -> "tuple[memoryview, tuple[int, ...], DType]":
             array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
         except (TypeError, ValueError) as error:
             raise errors.ExchangeError(f"NumPy does not take {type(value).__name__}: {error}", value=value) from error
-        return hostmemory.view_of(np.ascontiguousarray(array), "`asarray`"), array.shape, dtype(array.dtype)
+        return hostmemory.view_of(np.ascontiguousarray(array), "`asarray`"), array.shape, dtypes.dtype(array.dtype)
     if not _has_buffer(value):
         hint = "`numpy.asarray(…)` makes one of lists and numbers"
         raise wrong_type("`asarray`", "an array, a Buffer or an object with the buffer protocol", value, hint)
     whole = memoryview(value)
     if not whole.c_contiguous:
         whole = memoryview(whole.tobytes()).cast("B").cast(whole.format, whole.shape)  # type: ignore[call-overload]
-    return hostmemory.view_of(whole, "`asarray`"), tuple(whole.shape or ()), by_format(whole.format, whole.itemsize)
+    return (
+        hostmemory.view_of(whole, "`asarray`"),
+        tuple(whole.shape or ()),
+        dtypes.by_format(whole.format, whole.itemsize),
+    )
 
 
 def _has_buffer(value: "Any") -> bool:

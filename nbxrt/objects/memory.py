@@ -93,10 +93,12 @@ class OwnedMemory(Closing, Memory):
         self, device: "Device", address: int, nbytes: int, release: "Callable[[int], Any]", kind: str = "device",
         stream: "Stream | None" = None,
     ) -> None:  # fmt: skip
-        Memory.__init__(self, device, address, nbytes, kind)
-        self._release, self.stream, self.export, self.is_counted = release, stream, None, False
+        # as of Memory, whose call costs as much; at most three values at once: more would be made a tuple first
+        self.device, self.address, self.nbytes = device, address, nbytes
+        self.kind, self.owner, self.readonly = kind, None, False
+        self.is_open, self.is_counted, self.export = True, False, None
+        self._release, self.stream, self._process = release, stream, process[0]
         self.home = stream.handle if stream is not None and kind == "device" else _NOWHERE
-        self._process = process[0]
 
     def _close(self, on: "Callable[..., object]") -> None:
         """Give it back, while a graph is captured with that graph, which may use it."""
@@ -120,11 +122,12 @@ def check_kind(kind: "Any") -> None:
 
 def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> OwnedMemory:
     """New memory of a kind. Raises: ArgumentError; CapabilityError; OutOfMemoryError, DeviceError."""
-    check_kind(kind)
+    if kind.__class__ is not str or kind not in KINDS:
+        check_kind(kind)
     account = device.runtime.account or account_of(device.runtime)
     release: Callable[[int], Any]
     if kind == "device":
-        address = device.on(account.malloc, nbytes, device.index, stream.handle)
+        address = device.on(account.malloc, nbytes, device._device_idx, stream.handle)  # noqa: SLF001
         release = account.free
         stream.keep_owner()
     elif kind == "pinned":

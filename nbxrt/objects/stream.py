@@ -251,9 +251,12 @@ def current_stream(device: "Any" = None) -> Stream:
 
 def current_stream_of(device: Device) -> Stream:
     """The calling thread's current stream on a device."""
-    streams = device.runtime.current.streams
-    stream = streams.get(device.index) if streams else None
-    return stream or device.default_stream
+    if device.runtime.entered:  # by some thread
+        streams = device.runtime.current.streams
+        if streams and device.index in streams:
+            stream: Stream = streams[device.index]
+            return stream
+    return device.default_stream
 
 
 def as_stream(stream: "Any", device: Device) -> Stream:

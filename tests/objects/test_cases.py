@@ -88,10 +88,8 @@ def test_a_device_that_is_not_there_is_named_and_changes_nothing(cuda: Simulatio
     nbxrt.set_device(1)
 
     for use in (nbxrt.Device, nbxrt.set_device, lambda it: nbxrt.empty(3, device=it), runtime.set_device):
-        with pytest.raises(kind) as caught:
+        with pytest.raises(kind, match=f"{index}, and there are 2 devices" if kind is nbxrt.DeviceIndexError else ""):
             use(index)
-        if kind is nbxrt.DeviceIndexError:
-            assert f"{index}, and there are 2 devices" in str(caught.value)
 
     assert (runtime.get_last_error(), runtime.get_device(), nbxrt.current_device().index) == (0, 1, 1)
     assert nbxrt.Device(np.int64(0)).index == 0
