@@ -40,12 +40,13 @@ _set_name = function("PyCapsule_SetName", ctypes.c_int)
 Capsule: type = type(dlpack.new_capsule(LEGACY.name, LEGACY.used, None))
 
 
-def place(runtime: "Runtime", word: int) -> "tuple[str, Device]":
-    """Kind of memory and device by DLPack's numbers, as one. Raises: ExchangeError naming both backends."""
+def place(runtime: "Runtime", code: int, index: int) -> "tuple[str, Device]":
+    """Kind of memory and device by DLPack's numbers. Raises: ExchangeError naming both backends."""
     places = state_of(runtime).places
-    found = places.get(word)
+    found = places.get((code, index))
     if found is None:
-        found = places[word] = _looked_up(runtime, *dlpack.parts_of_place(word))
+        word = dlpack.place_word(code, index)
+        found = places[code, index] = places[word] = _looked_up(runtime, code, index)
     return found
 
 
@@ -84,11 +85,12 @@ def _deleter_at(address: int) -> "Callable[[int], None]":
 
 def asked(value: "Any", stream: "int | None") -> "Any":
     """A capsule of another library's array, by the newest form of the question that it knows. Raises: ExchangeError."""
-    given = {} if stream is None else {"stream": stream}
     try:
-        return value.__dlpack__(max_version=VERSION, **given)
+        if stream is None:
+            return value.__dlpack__(max_version=VERSION)
+        return value.__dlpack__(max_version=VERSION, stream=stream)
     except TypeError:  # older than 1.0 of DLPack
-        pass
+        given = {} if stream is None else {"stream": stream}
     try:
         return value.__dlpack__(**given)
     except TypeError:  # older than streams: what it gives is ready
@@ -150,7 +152,7 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
         steps = read(MEMORY, strides_at) if strides_at else None
         shape, strides, kind, first, nbytes, highest = _layouts[word, read(MEMORY, shape_at), steps]
     except (AttributeError, KeyError):
-        memory_kind, device = place(runtime, where)
+        memory_kind, device = place(runtime, *dlpack.parts_of_place(where))
         shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
     ptr = data + offset if offset else data
     begin = ptr + first if first else ptr

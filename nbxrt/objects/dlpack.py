@@ -272,8 +272,7 @@ def pair(given: "Any", what: str) -> "tuple[int, int]":
         return given
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise wrong_type(what, "a pair of integers", given)
-    first, second = (integer(what, "a pair of integers", each) for each in given)
-    return first, second
+    return integer(what, "a pair of integers", given[0]), integer(what, "a pair of integers", given[1])
 
 
 def _refuse_numpy(array: "DeviceArray") -> None:

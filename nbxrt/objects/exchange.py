@@ -6,7 +6,7 @@ from nbxrt.objects import arrayinterface, capsules
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.device import as_device
-from nbxrt.objects.dlpack import HOST, pair, place_word
+from nbxrt.objects.dlpack import HOST, pair
 from nbxrt.objects.handover import number_of
 from nbxrt.objects.state import runtime_in_force
 from nbxrt.objects.stream import as_stream
@@ -71,9 +71,9 @@ def _shows_its_memory(value: "Any") -> bool:
 
 def _taken_by_dlpack(value: "Any", runtime: "Runtime", stream: "Any") -> DeviceArray:
     code, index = pair(value.__dlpack_device__(), "`__dlpack_device__`")
-    _kind, device = capsules.place(runtime, place_word(code, index))
+    _kind, device = capsules.place(runtime, code, index)
     ordered = as_stream(stream, device)
     capsule = capsules.asked(value, number_of(ordered))
     if capsule.__class__ is not capsules.Capsule:
         raise errors.ExchangeError(f"`__dlpack__` of {type(value).__name__} gives {errors.shown(capsule)}, no capsule")
-    return capsules.taken(capsule, runtime, ordered)
+    return capsules.taken(capsule, runtime, None)  # the stream is known to be right

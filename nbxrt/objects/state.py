@@ -29,8 +29,8 @@ class State:
         self.lock = locks.Lock()
         self.opening = locks.RLock()  # held while a mapping is opened or closed; a finalizer may close inside
         self.keeper = Keeper(runtime)
-        #: Kind of memory and device by DLPack's numbers as one word, as far as they were looked up.
-        self.places: dict[int, tuple[str, Device]] = {}
+        #: Kind of memory and device by DLPack's numbers, as a pair and as one word, as far as they were looked up.
+        self.places: dict[Any, tuple[str, Device]] = {}
         #: Devices by index: one object each.
         self.devices: dict[int, Device] = {}
         #: Ordered pairs (device, peer) whose access was enabled here.
