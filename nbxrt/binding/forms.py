@@ -124,6 +124,12 @@ def _current_device(source: "Source", argument: "tuple[Any, ...]") -> None:
     _address_of(source, number)
 
 
+def _current_device_itself(source: "Source", argument: "tuple[Any, ...]") -> None:
+    source.globals["_current_device"] = source.binder.own("get_device")
+    source.call.append("_current_device()")
+    source.types.append(C_TYPES[argument[1]])
+
+
 def _error(source: "Source", argument: "tuple[Any, ...]") -> None:
     number = source.cell(CELL_TYPES[argument[1]])
     source.before.append(f"_c{number}.value = 0")
@@ -217,6 +223,7 @@ ARGUMENTS: "dict[str, Callable[[Source, tuple[Any, ...]], None]]" = {
     "packed": _packed,
     "pointer_to": _pointer_to,
     "current_device": _current_device,
+    "current_device_itself": _current_device_itself,
     "error": _error,
     "pci": _pci,
     "array": _array,

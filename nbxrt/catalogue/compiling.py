@@ -15,6 +15,7 @@ Arguments of a C call become tuples, their form first and C types resolved:
     ("struct_out", S, pairs)       ("struct_whole", S, result)    (pairs: result, field)
     ("rows", S, result, fields)    ("count", type)                ("array", items, type)
     ("padded", param, bytes, type) ("literal", text)            ("current_device", type)
+    ("current_device_itself", type)
 An item is a parameter, a number, ("length", parameter), or in a structure ("address", parameter).
 
 What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),

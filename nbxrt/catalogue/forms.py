@@ -124,7 +124,7 @@ FORMS: dict[str, Form] = {
         Form("axes", "The extents along x, y and z: three arguments.", _single("parameter", "axes", "dim3")),
         Form("packed", "An array of the kernel's arguments.", _single("parameter", "packed", "arguments")),
         Form("pointer_to", "The address of a cell that holds a parameter.", _single("parameter", "pointer_to")),
-        Form("current_device", "The address of a cell that holds the number of the current device.", _no_names),
+        Form("current_device", "The number of the current device, by the address of a cell or by value.", _no_names),
         Form("error", "The address of a cell that the status is read from.", _no_names),
         Form("literal", "A text.", _no_names),
         Form("padded", "A size, with some bytes more.", _single("parameter", "padded", "nbytes")),

@@ -101,7 +101,10 @@ _FORMS: dict[str, Any] = {
     "axes": lambda _self, f: ("axes", f["axes"]),
     "packed": lambda _self, f: ("packed", f["packed"], f["as"]),
     "pointer_to": lambda _self, f: ("pointer_to", f["pointer_to"], f["type"]),
-    "current_device": lambda _self, f: ("current_device", f["current_device"]),
+    "current_device": lambda _self, f: (
+        "current_device_itself" if "as" in f else "current_device",
+        f["current_device"],
+    ),
     "error": lambda _self, f: ("error", f["error"]),
     "rows": lambda _self, f: ("rows", f["rows"], f["as"], tuple(f["fields"])),
     "count": lambda _self, f: ("count", f["count"]),

@@ -232,7 +232,10 @@ def _argument_forms(contract: Contract, parameter: Schema, result: Schema) -> Sc
         "axes": ({"axes": parameter}, []),
         "packed": ({"packed": parameter, "as": {"description": "How they are packed.", "enum": ["pointers"]}}, ["as"]),
         "pointer_to": ({"pointer_to": parameter, "type": c_type}, ["type"]),
-        "current_device": ({"current_device": c_type}, []),
+        "current_device": (
+            {"current_device": c_type, "as": {"description": "Itself; in a cell when left out.", "enum": ["value"]}},
+            [],
+        ),
         "error": ({"error": c_type}, []),
         "literal": ({"literal": string(NOT_BLANK, "The text.", "-cl-kernel-arg-info")}, []),
         "padded": ({"padded": parameter, "by": integer("Bytes more.", 1, 1 << 20, 255)}, ["by"]),

@@ -58,6 +58,7 @@ _ARGUMENTS: dict[str, Callable[..., str]] = {
     "packed": lambda name, how: f"void ** = {name} as {how}",
     "pointer_to": lambda name, c_type: _declared(c_type, name, 1),
     "current_device": lambda c_type: _given(c_type, "current device", 1),
+    "current_device_itself": lambda c_type: _given(c_type, "current device"),
     "error": lambda c_type: _given(c_type, "status", 1),
     "pci": lambda name, _widths: _given("uint64", f"bits of {name}"),
     "struct_in": lambda struct, pairs: f"{struct} * = {{{_fields(pairs)}}}",

@@ -244,6 +244,12 @@ def _current_device(to: Decoder, argument: tuple[Any, ...]) -> None:
     to.decode.append(f"int current = -1; sim_get_device(&current); sim_expect(&call, {cell} && *{cell} == current);")
 
 
+def _current_device_itself(to: Decoder, argument: tuple[Any, ...]) -> None:
+    """The device that the function works on: the vendor may know no other current one."""
+    device = to.new(C_TYPES[argument[1]])
+    to.decode.append(f"if (!call.kind) call.kind = sim_set_device((int){device});")
+
+
 def _error(to: Decoder, argument: tuple[Any, ...]) -> None:
     cell = to.new_pointer(f"{C_TYPES[argument[1]]} *")
     to.always.append(f"if ({cell}) *{cell} = call.code;")
@@ -444,6 +450,7 @@ _FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
     "packed": _packed,
     "pointer_to": _pointer_to,
     "current_device": _current_device,
+    "current_device_itself": _current_device_itself,
     "error": _error,
     "pci": _pci,
     "struct_in": _struct_in,

@@ -76,6 +76,7 @@ _FORMS: Mapping[str, Callable[[tuple[Any, ...], Layouts], list[Type]]] = {
     "packed": _one(lambda _a, _l: _POINTER),
     "pointer_to": _one(lambda a, _l: to(scalar(a[2]))),
     "current_device": _one(lambda a, _l: to(scalar(a[1]))),
+    "current_device_itself": _one(lambda a, _l: scalar(a[1])),
     "error": _one(lambda a, _l: to(scalar(a[1]))),
     "padded": _one(lambda a, _l: scalar(a[3])),
     "literal": _one(lambda _a, _l: to(Type("buffer", 1))),

@@ -258,6 +258,19 @@ def test_flags_that_nobody_knows_are_refused(runtime: Runtime) -> None:
     assert runtime.oddEventFor(ctypes.byref(cell), 32) == -7
 
 
+def test_a_vendor_without_a_current_device_is_told_it_by_each_function(simulate: Callable[..., Simulation]) -> None:
+    here = {"current_device": "uint8", "as": "value"}
+    allocate = {"call": "oddAllocateOn", "args": [here, "nbytes"], "returns": {"pointer": "address"}}
+    kept = {"policy": "current_device"}
+    simulation = simulate(described(set_device=kept, get_device=kept, malloc=allocate), "3.21")
+    runtime = simulation.open()
+    runtime.set_device(1)
+
+    runtime.malloc(8)
+
+    assert [live.device for live in simulation.ledger()] == [1]
+
+
 def test_what_the_contract_tells_by_status_the_vendor_tells_by_a_cell(runtime: Runtime) -> None:
     stream, event = runtime.stream_create(), runtime.event_create()
     runtime.memcpy_async(runtime.malloc(8), runtime.malloc(8), 8, "device_to_device", stream)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from copies import run
+from nbxrt import verifying
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +85,27 @@ def test_the_continuous_integration_of_the_template_passes(root: Path, shell: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(commands) == 5
     assert 'failures="0"' in (template / "conform.xml").read_text("utf-8")
+
+
+def test_each_row_of_the_page_says_in_the_file_what_its_declaration_says(root: Path, tmp_path: Path) -> None:
+    page = (root / "docs" / "adding-a-vendor.md").read_text("utf-8")
+    rows = re.findall(r"(?m)^\| `(\w+ [^`]*\))`.*? \| `(\w+: \{call: .*?\})`[ ;]", page)
+    template = root / "examples" / "nbxrt-backend-template"
+    data = yaml.safe_load((template / "src/nbxrt_acme/backends/acme.yaml").read_text("utf-8"))
+    for _declared, stated in rows:
+        data["operations"] |= yaml.safe_load(stated)
+    data["structs"] = {"key64": {"bytes": 64}}
+    (tmp_path / "acme.yaml").write_text(yaml.safe_dump(data), "utf-8")
+    declared = "".join(f"{declaration};\n" for declaration, _stated in rows)
+    (tmp_path / "more.h").write_text(
+        f"#include <stdint.h>\ntypedef struct {{ char b[64]; }} key64;\n{declared}", "utf-8"
+    )
+
+    result = verifying.verify(tmp_path / "acme.yaml", headers=[template / "acme_runtime.h", tmp_path / "more.h"])
+
+    assert len(rows) == 7
+    assert [(row.subject, row.faults) for row in result.faults] == []
+    assert result.ok
 
 
 def test_the_file_of_the_template_has_no_fault(root: Path, tmp_path: Path) -> None:
