@@ -51,14 +51,16 @@ def read(file: Path) -> Exports:
 def _elf(file: Path) -> Exports:
     """By the dynamic symbol table; an indirect function is a function."""
     elffile = _package("elftools.elf.elffile", "pyelftools")
-    common = import_module("elftools.common.exceptions")
     try:
         with file.open("rb") as opened:
             elf = elffile.ELFFile(opened)
-            table = elf.get_section_by_name(".dynsym")
+            segments = (each for each in elf.iter_segments() if each["p_type"] == "PT_DYNAMIC")
+            table = elf.get_section_by_name(".dynsym") or next(
+                segments, None
+            )  # stripped of its sections, it still loads
             symbols = list(table.iter_symbols()) if table is not None else []
             machine = ELF_MACHINES.get(elf["e_machine"], "") or elf.get_machine_arch()
-    except (common.ELFError, OSError, ValueError, UnicodeError) as error:
+    except Exception as error:  # noqa: BLE001  # pyelftools raises whatever it meets in a damaged file
         raise _damaged(file, error) from error
     defined = [symbol for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF" and symbol.name]
     kinds = {symbol.name: symbol["st_info"]["type"] for symbol in defined}

@@ -372,6 +372,19 @@ def test_what_is_no_library_is_said_in_one_line(tmp_path: Path, content: bytes, 
     assert caught.value.hint
 
 
+def test_a_library_without_section_headers_is_read_as_the_loader_does(tmp_path: Path) -> None:
+    library = make_library(tmp_path / "libtoy.so.1", LIBRARY)
+    content = bytearray(library.read_bytes())
+    content[40:48], content[60:64] = bytes(8), bytes(4)  # e_shoff, e_shnum and e_shstrndx
+    library.write_bytes(content)
+
+    assert verifying.verify(_toy(tmp_path), libraries=[library]).ok
+
+    library.write_bytes(content[: len(content) // 2])
+    with pytest.raises(verifying.SymbolsError, match="is damaged"):
+        verifying.verify(_toy(tmp_path), libraries=[library])
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "libtoy.so.1")
 
