@@ -60,7 +60,7 @@ def _elf(file: Path) -> Exports:
             )  # stripped of its sections, it still loads
             symbols = list(table.iter_symbols()) if table is not None else []
             machine = ELF_MACHINES.get(elf["e_machine"], "") or elf.get_machine_arch()
-    except Exception as error:  # noqa: BLE001  # pyelftools raises whatever it meets in a damaged file
+    except Exception as error:  # pyelftools raises whatever it meets in a damaged file
         raise _damaged(file, error) from error
     defined = [symbol for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF" and symbol.name]
     kinds = {symbol.name: symbol["st_info"]["type"] for symbol in defined}
