@@ -8,7 +8,7 @@ import attrs
 
 from nbxrt import descriptions, errors
 from nbxrt.binding.library import applies
-from nbxrt.simulation.stepping import stepped
+from nbxrt.simulation.stepping import called, stepped
 from nbxrt.versions import by_role
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ def make_plan(
     versions = by_role(description, version)
     files = {role: _files(description, role, versions, system) for role in description["libraries"]}
     plan = Plan(description, contract, files, versions, ())
-    unknown = set(without) - set(plan_symbols(functions := _functions(plan, system)))
+    functions = _functions(plan, system)
+    _refuse_what_is_untold(description, functions)
+    unknown = set(without) - set(plan_symbols(functions))
     if unknown:
         said = ", ".join(sorted(unknown))
         raise errors.ArgumentValueError(f"`without` names what {description['title']} does not have here: {said}")
@@ -138,6 +140,18 @@ def _refuse_what_is_no_library(description: Description) -> None:
     else:
         return
     raise errors.CapabilityError(f"{description['title']} cannot be simulated: {reason}", backend=description["name"])
+
+
+def _refuse_what_is_untold(description: Description, functions: Collection[Function]) -> None:
+    """A library without a function that the backend calls would fail as no real one does."""
+    told = set(plan_symbols(functions))
+    for operation, symbol in called(description):
+        if symbol not in told:
+            raise errors.CapabilityError(
+                f"{description['title']} cannot be simulated: what `{symbol}` does, which `{operation}` calls, is not "
+                "told by its steps",
+                backend=description["name"],
+            )
 
 
 def _files(description: Description, role: str, versions: Mapping[str, Version], system: str) -> tuple[str, ...]:

@@ -371,6 +371,14 @@ def _calls(steps: Sequence[Any]) -> list[Any]:
     return [payload for verb, payload, *_rest in _flat(steps) if verb == "call"]
 
 
+def called(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(operation, symbol) of every call that an operation makes in steps, in whatever version."""
+    for operation, (_line, variants) in description["operations"].items():
+        for form, _since, _before, _platforms, what, _extras in variants:
+            if form == "steps":
+                yield from ((operation, symbol) for symbols, *_rest in _calls(what[2]) for symbol in symbols)
+
+
 def _mentioned(arguments: Sequence[Argument], returns: Argument) -> Iterator[str]:
     """The names that a call takes and binds."""
     if returns[0] in ("result", "pointer"):

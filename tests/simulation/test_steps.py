@@ -10,6 +10,7 @@ import pytest
 
 import nbxrt
 from nbxrt import descriptions
+from nbxrt.simulation.plan import make_plan
 from nbxrt.simulation.stepping import stepped
 
 if TYPE_CHECKING:
@@ -55,6 +56,17 @@ def test_a_backend_of_which_that_cannot_be_told_is_refused() -> None:
 
     with pytest.raises(nbxrt.CapabilityError, match="what `zeStrange` does by itself is not told by its steps"):
         stepped(description, descriptions.contract())
+
+
+def test_a_call_in_steps_that_nothing_tells_of_is_refused_and_not_left_out() -> None:
+    description = {**descriptions.load("cuda")}
+    line, (variant, *_older) = description["operations"]["sync"]
+    untold = ("call", (("cudaStrange",), "runtime", (("const", "uint", 1),), ("status",)), (), ())
+    steps = ("steps", *variant[1:4], ("runtime", (), (untold,)), variant[5])
+    description["operations"] = {**description["operations"], "sync": (line, (steps,))}
+
+    with pytest.raises(nbxrt.CapabilityError, match="what `cudaStrange` does, which `sync` calls, is not told"):
+        make_plan(description, descriptions.contract(), "linux")
 
 
 def test_work_is_done_later_and_everything_is_given_up(level_zero: Simulation) -> None:
