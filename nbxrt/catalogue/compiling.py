@@ -206,6 +206,7 @@ def _launch(written: Any) -> dict[str, Any] | None:
         "attributes": {
             word: (each["id"], each.get("value", 1), each.get("above")) for word, each in written["attributes"].items()
         },
+        "parameters": written.get("parameters"),
         "small_tensors": _small_tensors(written.get("small_tensors")),
     }
 

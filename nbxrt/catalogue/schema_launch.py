@@ -52,6 +52,12 @@ def launch_rule() -> Schema:
                 "The vendor's numbers of what a launch can ask for.",
                 {word: _attribute(says) for word, says in LAUNCH_ATTRIBUTES.items()},
             ),
+            "parameters": string(
+                SYMBOL,
+                "A function of (kernel, index, address for the offset, address for the size), all of 64 bits; it "
+                "refuses an index beyond the last. Where the library does not export it, parameters are not checked.",
+                "vendorFuncGetParamInfo",
+            ),
             "small_tensors": keyed(
                 "`small_tensors`",
                 "A bit in the description of a small tensor that some drivers set, and that must not be set.",

@@ -57,7 +57,8 @@ def draft(base: Mapping[str, Any], name: str, prefix: str, contract: Contract) -
     }
     data["structs"] = {renaming.symbol(struct): layout for struct, layout in base.get("structs", {}).items()}
     if "launch" in base:
-        data["launch"] = {**base["launch"], "call": renaming.symbol(base["launch"]["call"])}
+        calls = {key: renaming.symbol(base["launch"][key]) for key in ("call", "parameters") if key in base["launch"]}
+        data["launch"] = base["launch"] | calls
     data["operations"] = {
         each: _symbols(base["operations"][each], renaming) for each in contract.operations if each in base["operations"]
     }

@@ -15,6 +15,9 @@ _KEPT = (
     "profile_scratch_size", "profile_scratch_align", "launch_cooperative_grid", "launch_pdl",
 )  # fmt: skip
 
+#: Elements that memory has and no argument is.
+_SMALL = ("fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16")
+
 
 def compile(  # noqa: A001  # the verb of this field, as Triton has it
     kernel: "Any", signature: "Mapping[str, Any] | str", *, target: "Any", **options: "Any"
@@ -95,8 +98,9 @@ def _checked(kernel: "Any", name: str, kind: str) -> str:
     from nbxrt.launch.packing import format_of
 
     bare, colon, divisor = kind.replace(" ", "").partition(":")
+    element = bare.lstrip("*")
     try:
-        format_of(bare)
+        format_of(bare if element in _SMALL else element)
     except errors.ArgumentTypeError as error:
         message = f"the parameter `{name}` of `{kernel.__name__}`: {error.message}"
         raise errors.ArgumentValueError(message, hint=error.hint, parameter=name, value=kind) from None
@@ -140,8 +144,9 @@ def _backend(target: "Any") -> "tuple[Any, Any]":
         try:
             usual = getattr(compilers[0](asked).parse_options({}), "warp_size", asked.warp_size)
         except (AssertionError, ValueError, TypeError, KeyError) as error:
+            why = f": {error}" if str(error) else ""
             raise errors.ArgumentValueError(
-                f"the compiler for `{name}` does not know the architecture `{arch}`: {error}",
+                f"the compiler for `{name}` does not know the architecture `{arch}`{why}",
                 hint="targets are written as `cuda:90` or `hip:gfx942`",
                 parameter="target",
                 value=target,

@@ -1,9 +1,10 @@
 """Code of a vendor's own kind, loaded as it is: cubins, PTX, code objects, programs of OpenCL, libraries of Metal."""
 
+import ctypes
 import os
 
 from nbxrt import errors
-from nbxrt.launch import checking
+from nbxrt.launch import checking, parameters
 from nbxrt.launch.typed import listed, typed
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.closing import Closing, process
@@ -94,6 +95,8 @@ class Function:
         """`Module.get_function` is for everybody else."""
         self.module, self.name, self.handle = module, name, handle
         self._most_threads: int | None = None
+        self._sizes: list[int] | None = None
+        self._has_asked_sizes = False
 
     def check_block(self, block: "tuple[int, int, int]") -> None:
         """See that a block is not larger than the kernel can be launched with. Raises: ArgumentValueError."""
@@ -106,6 +109,27 @@ class Function:
                 parameter="block",
                 value=block,
             )
+
+    def check_arguments(self, given: "Sequence[Any]") -> None:
+        """See that there are as many arguments as the kernel has parameters, and none with fewer bytes.
+
+        Where the vendor does not tell, nothing is checked. Raises: ArgumentTypeError.
+        """
+        if not self._has_asked_sizes:
+            self._sizes = self.module.device.on(parameters.sizes, self.module.runtime, self.handle)
+            self._has_asked_sizes = True
+        if self._sizes is None:
+            return
+        if len(given) != len(self._sizes):
+            raise errors.ArgumentTypeError(
+                f"`{self.name}` takes {len(self._sizes)} arguments, and {len(given)} are given", parameter="args"
+            )
+        for place, (value, nbytes) in enumerate(zip(given, self._sizes, strict=True)):
+            if (given_bytes := ctypes.sizeof(value)) < nbytes:
+                raise errors.ArgumentTypeError(
+                    f"argument {place} of `{self.name}` has {given_bytes} bytes, and the kernel reads {nbytes}",
+                    parameter="args",
+                )
 
     def _asked_most_threads(self) -> int:
         """Of the kernel where the vendor tells it, else of the device; 0 where neither is known."""
@@ -157,5 +181,6 @@ def launch(
         )
     function.check_block(threads)
     packed = tuple(typed(function, place, value, ordered) for place, value in enumerate(listed(args)))
+    function.check_arguments(packed)
     if all(extents):
         device.on(module.runtime.launch_kernel, function.handle, extents, threads, shared, ordered.handle or 0, packed)

@@ -3,6 +3,7 @@
 A file is one line that says what it is, one line of JSON, and the binary.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from nbxrt import errors, locks
 from nbxrt.launch import checking, streams, targets, versions
 from nbxrt.launch.launcher import Launcher, Shape
+from nbxrt.launch.typed import fits
 from nbxrt.objects.device import Device
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.state import runtime_in_force
@@ -55,9 +57,14 @@ class CompiledKernel:
         header = json.dumps(self._facts | {"checksum": self._checksum()}, sort_keys=True).encode()
         target = errors.file_path("`save`", path)
         fresh = f"{target}.{os.getpid()}"
-        with open(fresh, "wb") as file:
-            file.write(_FIRST_LINE + header + b"\n" + self.binary)
-        os.replace(fresh, target)
+        try:
+            with open(fresh, "wb") as file:
+                file.write(_FIRST_LINE + header + b"\n" + self.binary)
+            os.replace(fresh, target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            raise
 
     def _checksum(self) -> str:
         said = json.dumps(self._facts, sort_keys=True).encode()
@@ -127,6 +134,10 @@ class CompiledKernel:
             )
         device = checking.pointer(self.name, name, value, runtime) if is_pointer else None
         number = value.data_ptr() if is_pointer else value
+        if not is_pointer and value.__class__ is int and not fits(bare, value):
+            raise errors.ArgumentValueError(
+                f"{where} is passed as `{bare}`, and {errors.shown(value)} does not fit", parameter=name, value=value
+            )
         if divisor and number.__class__ is int and number % int(divisor):
             what = f"{where} is at an address that" if is_pointer else where
             raise errors.ArgumentValueError(

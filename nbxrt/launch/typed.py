@@ -67,7 +67,7 @@ def _pair(where: str, kind: str, value: "Any") -> "Any":
         hint = "an address is an integer, and an array its own" if kind[:1] == "*" else f"known: {', '.join(FORMATS)}"
         raise errors.ArgumentTypeError(f"{where}: `{kind}` is no type of {errors.shown(value)}", hint=hint)
     try:
-        content = struct.pack("=" + FORMATS[kind], converted(kind, value)) if _fits(kind, value) else b""
+        content = struct.pack("=" + FORMATS[kind], converted(kind, value)) if fits(kind, value) else b""
     except (TypeError, AttributeError, OverflowError, struct.error):
         content = b""
     if not content:
@@ -75,7 +75,7 @@ def _pair(where: str, kind: str, value: "Any") -> "Any":
     return (ctypes.c_char * len(content)).from_buffer_copy(content)
 
 
-def _fits(kind: str, value: "Any") -> bool:
+def fits(kind: str, value: "Any") -> bool:
     """Whether a value has no more bits than its type; of a float there is nothing to ask. Raises: AttributeError."""
     if kind[0] not in "iu":
         return True

@@ -43,6 +43,21 @@ def launch_function(plan: Plan, function: Function) -> list[str]:
     return [head, "{", *(f"    {line}" for line in body), "}"]
 
 
+def parameters_function(plan: Plan, function: Function) -> list[str]:
+    """Tell where a parameter of a kernel begins and how large it is."""
+    role = plan.roles.index(function.role)
+    body = [
+        "struct sim_call call;",
+        f'sim_begin(&call, {role}, -1, "{function.role}.parameters", "{function.symbol}");',
+        "sim_expect(&call, offset != NULL && size != NULL);",
+        "if (!call.kind)",
+        "    call.kind = sim_function_parameter((uint64_t)(uintptr_t)function, index, offset, size);",
+        "return sim_end(&call);",
+    ]
+    head = f"{EXPORT} int {function.symbol}(void *function, size_t index, size_t *offset, size_t *size)"
+    return [head, "{", *(f"    {line}" for line in body), "}"]
+
+
 def architecture_function(plan: Plan, function: Function) -> list[str]:
     """Fill the structure with zeros and the text that a test has set."""
     _symbol, nbytes, at = function.spec
@@ -100,6 +115,7 @@ _LISTED: dict[str, Callable[[int, tuple[Any, ...]], tuple[str, list[str]]]] = {
 #: What writes the functions that are neither an operation's nor a role's, by their call.
 OTHERS: dict[str, Callable[[Plan, Function], list[str]]] = {
     "launch": launch_function,
+    "parameters": parameters_function,
     "architecture": architecture_function,
     "list": list_function,
 }

@@ -45,7 +45,8 @@ class Case:
 class Function:
     """A function of the library: the operations that it does, or which call of its role it is (`version`, `init` …).
 
-    The call `launch` is the launch by a configuration in memory, `architecture` tells what code a device takes.
+    The call `launch` is the launch by a configuration in memory, `parameters` tells what a kernel takes, `architecture`
+    what code a device takes.
     """
 
     symbol: str
@@ -178,7 +179,10 @@ def _functions(plan: Plan, system: str) -> list[Function]:
     for symbol, role, call, spec in _role_calls(plan):
         found.setdefault(symbol, Function(symbol, role, call=call, spec=spec))
     if launch := plan.description["launch"]:
-        found.setdefault(launch["call"], Function(launch["call"], plan.role(launch["library"]), call="launch"))
+        role = plan.role(launch["library"])
+        found.setdefault(launch["call"], Function(launch["call"], role, call="launch"))
+        if launch["parameters"]:
+            found.setdefault(launch["parameters"], Function(launch["parameters"], role, call="parameters"))
     for each in plan.description["triton_architecture"]:
         if isinstance(each, tuple):
             found.setdefault(each[0], Function(each[0], "runtime", call="architecture", spec=each))

@@ -88,6 +88,9 @@ class Claims:
             pointers = (comparing.scalar("pointer"),) * 4
             role = self.served(launch["library"])
             yield Function("launch", role, (launch["call"],), pointers, comparing.scalar("int"), may_lack=True)
+            if asks := launch["parameters"]:
+                taken = tuple(map(comparing.scalar, ("pointer", "size", "pointer", "pointer")))
+                yield Function("launch", role, (asks,), taken, comparing.scalar("int"), 2, may_lack=True)
 
     def _functions(self, subject: str, variants: Iterable[tuple[Any, ...]]) -> Iterator[Function]:
         """The calls of an operation: of plain ones the first that is there counts, of steps each."""

@@ -93,6 +93,29 @@ def test_an_argument_without_a_type_is_refused_by_its_place(argument: Any, says:
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "`store` takes 2 arguments, and 0 are given"),
+        ([None], "`store` takes 2 arguments, and 1 are given"),
+        ([None, ("i32", 1), ("i32", 2)], "`store` takes 2 arguments, and 3 are given"),
+        ([None, ("i16", 1)], "argument 1 of `store` has 2 bytes, and the kernel reads 4"),
+        ([("i32", 1), ("i32", 1)], "argument 0 of `store` has 4 bytes, and the kernel reads 8"),
+    ],
+)
+def test_arguments_that_are_not_the_kernels_are_refused_where_the_vendor_tells_them(
+    given: list[Any], says: str, simulate: Callable[..., Simulation]
+) -> None:
+    simulation = simulate("cuda")
+    with nbxrt.use(simulation.open()):
+        store = nbxrt.Module(IMAGE).get_function("store")
+
+        with pytest.raises(nbxrt.ArgumentTypeError, match=says):
+            nbxrt.launch(store, (1,), (1,), given)
+
+    assert not [call for call in simulation.log() if call.operation == "launch_kernel"]
+
+
 @pytest.mark.parametrize("address", [-1, 2**64])
 def test_an_address_has_64_bits(address: int, simulation: Simulation) -> None:
     store = nbxrt.Module(IMAGE).get_function("store")

@@ -81,6 +81,7 @@ void sim_expect_object(struct sim_call *call, unsigned sort, const void *handle)
 void sim_list(struct sim_call *call, int is_of_devices, unsigned room, void **list, unsigned *found);
 
 /* A launch with `count` attributes, each of the layout {bytes, offset of its id, offset of its value}. */
+int sim_function_parameter(uint64_t function, size_t index, size_t *offset, size_t *size);
 int sim_launch_with(uint64_t function, const unsigned *grid, const unsigned *block, unsigned shared_memory,
                     uint64_t stream, void **arguments, const void *attributes, unsigned count, const size_t *layout);
 

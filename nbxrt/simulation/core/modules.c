@@ -204,6 +204,18 @@ int sim_function_get_attribute(int attribute, uint64_t function, int *value)
     return KIND_SUCCESS;
 }
 
+int sim_function_parameter(uint64_t function, size_t index, size_t *offset, size_t *size)
+{
+    const struct function *found = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!found)
+        return KIND_INVALID_HANDLE;
+    if (index >= (size_t)found->count)
+        return KIND_INVALID_VALUE;
+    *offset = 8 * index;
+    *size = found->sizes[index];
+    return KIND_SUCCESS;
+}
+
 int sim_function_set_attribute(uint64_t function, int attribute, int value)
 {
     struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);

@@ -102,6 +102,15 @@ def test_a_damaged_file_is_refused(saved):
             nbxrt.load_kernel(saved)
 
 
+def test_what_cannot_be_saved_leaves_nothing(tmp_path):
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(OSError, match="folder"):
+        nbxrt.triton.compile(kernels.add, ADD, target="cuda:90").save(tmp_path / "folder")
+
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
 def test_memory_of_a_saved_kernel_waits_for_torchs_stream_where_torch_is_in_use(saved, simulate, monkeypatch):
     simulation, runtime = simulate()
     device, other = nbxrt.Device(0, runtime=runtime), runtime.stream_create()
@@ -150,6 +159,11 @@ def test_another_backend_is_refused_by_name(saved, simulate):
         (lambda k, x: k(x, x, x), TypeError, "missing the argument `n`"),
         (lambda k, x: k(x, x, x, 5, BLOCK=64), TypeError, "compiled as the constant 256"),
         (lambda k, x: k(x, x, x, 5, 6), TypeError, "takes 4 arguments, and 5 are given"),
+        (
+            lambda k, x: k(x, x, x, 2**32),
+            ValueError,
+            "argument `n` of `add` is passed as `i32`, and 4294967296 does not",
+        ),
         (lambda k, x: k(x, x, x, n="5"), TypeError, "argument `n` of `add` is passed as `i32`"),
         (
             lambda k, x: k(x, x[1:], x, 5),
@@ -176,6 +190,8 @@ def test_wrong_arguments_are_refused_by_name(call, error, says, saved, simulate)
         ({"signature": {**ADD, "z": "i32"}}, "`add` has no parameter `z`"),
         ({"signature": {"x": "*fp32"}}, "the signature of `add` lacks `y`"),
         ({"signature": {**ADD, "n": "i33"}}, "the parameter `n` of `add`: `i33` is no type"),
+        ({"signature": {**ADD, "y": "*fp99"}}, "the parameter `y` of `add`: `fp99` is no type"),
+        ({"target": "hip:90"}, "the compiler for `hip` does not know the architecture `90`\n"),
         ({"signature": {**ADD, "x": "*fp32:8"}}, "can promise multiples of 16, not of `8`"),
         ({"target": "cuda"}, "`cuda` is no target"),
         ({"target": "tpu:5"}, "the installed Triton does not compile for `tpu`"),
