@@ -63,7 +63,7 @@ def unique_id(runtime: Runtime | None = None) -> bytes:
     `runtime` is the one in force when left out.
     Raises: CapabilityError for a backend without collectives; LibraryNotFoundError; DeviceError.
     """
-    return (runtime or _in_force()).comm_unique_id()
+    return _meant(runtime).comm_unique_id()
 
 
 def join(
@@ -82,7 +82,7 @@ def join(
     """
     from nbxrt.distributed.joining import join as join_device
 
-    runtime = runtime or _in_force()
+    runtime = _meant(runtime)
     device = runtime.get_device() if device is None else device
     return join_device(runtime, device, identity, rank, size, timeout)
 
@@ -92,11 +92,15 @@ def group(*communicators: Communicator) -> Group:
     return Group(communicators)
 
 
-def _in_force() -> Runtime:
-    from nbxrt import runtime
+def _meant(runtime: Runtime | None) -> Runtime:
+    """The runtime that is asked for, or the one in force. Raises: ArgumentTypeError."""
+    from nbxrt import runtime as runtimes
     from nbxrt.detection import gpu_runtime
+    from nbxrt.distributed.joining import demand_runtime
 
-    return runtime.in_force() or gpu_runtime()
+    if runtime is not None:
+        return demand_runtime(runtime)
+    return runtimes.in_force() or gpu_runtime()
 
 
 def __getattr__(name: str) -> Any:

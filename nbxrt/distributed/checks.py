@@ -14,6 +14,8 @@ from nbxrt.distributed.spans import HOST, Span
 if TYPE_CHECKING:
     from nbxrt.distributed.links import Link
 
+#: Seconds that a timeout may have: some thirty years, which the system's clocks can count.
+LONGEST = 1e9
 #: Of an operation in the contract: addresses, count, element type, how or from whom; not communicator and stream.
 Arguments = tuple[Any, ...]
 
@@ -138,6 +140,17 @@ class Checks:
             raise errors.ArgumentValueError(
                 f"`{operation}`: `{name}` is a rank below {self._size}, not {rank}", operation=operation, parameter=name
             )
+
+
+def seconds_of(timeout: Any) -> float:
+    """A time that something has, in seconds. Raises: ArgumentTypeError, ArgumentValueError."""
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise errors.ArgumentTypeError(f"`timeout` is seconds, not {timeout!r}", parameter="timeout", value=timeout)
+    if not 0 < timeout <= LONGEST:
+        raise errors.ArgumentValueError(
+            f"`timeout` is more than 0 seconds and at most {LONGEST:g}, not {timeout!r}", parameter="timeout"
+        )
+    return timeout
 
 
 def demand_reduction(operation: str, op: Any) -> None:

@@ -10,10 +10,10 @@ from weakref import ref
 
 from nbxrt import errors, locks
 from nbxrt.distributed import agreement, watch
-from nbxrt.distributed.checks import Arguments, Checks, demand_reduction
+from nbxrt.distributed.checks import Arguments, Checks, demand_reduction, seconds_of
 from nbxrt.distributed.datatypes import datatype_of
 from nbxrt.distributed.groups import Group
-from nbxrt.distributed.links import Link, Lost, Stuck, marks_of
+from nbxrt.distributed.links import FAILURES, Link, Lost, Stuck, marks_of
 from nbxrt.distributed.spans import Spans
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Seconds that an operation has, unless a communicator says otherwise.
 TIMEOUT = 600.0
-#: What an operation of a link raises; `meaning` says what it is to the caller.
-FAILURES = (Stuck, Lost, errors.DeviceError)
 #: The name of an operation, its arguments, its stream, and what gives it to the library: nothing for no elements.
 Work = tuple[str, Arguments, int, "Callable[[], object] | None"]
 #: Works that a communicator keeps: of a program that calls with the same arrays again and again.
@@ -39,6 +37,8 @@ MOST_KNOWN = 1024
 _NOTHING: dict[Any, Any] = {}
 #: What a failed call says of its arguments alone; after any other failure the library's communicator is of no use.
 _OF_THE_CALL = ("invalid_value", "not_supported", "out_of_memory", "invalid_handle", "capture_unsupported")
+#: Operations that combine elements.
+_REDUCING = ("all_reduce", "reduce", "reduce_scatter")
 #: Operations between two ranks, and where their arguments have the count; those of all operations are in one order.
 MESSAGES = {"send": 1, "receive": 1}
 
@@ -56,7 +56,8 @@ class Communicator:
 
     Every operation raises ArgumentTypeError or ArgumentValueError before anything is sent, CapabilityError when the
     library lacks it, DeviceError when the call fails, and CommunicatorError when the communicator is broken: a rank
-    has died or did not come in time, which `wait` tells while it waits. One thread uses a communicator at a time.
+    has died or did not come in time, which `wait` tells while it waits. One thread uses a communicator at a time, with
+    the communicator's device as its current one.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Communicator:
         self.timeout = timeout
         #: What it stands on.
         self.link = link
+        self._guard = link.guard
         self._progress = progress
         if progress is not None:
             link.who_is_lost = progress.lost
@@ -150,7 +152,8 @@ class Communicator:
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Work on streams is not waited for."""
-        self._refuse_if_over()
+        self.refuse_if_over()
+        self._compare("barrier")
         self.gather(b"", "barrier")
 
     # together, and apart
@@ -167,7 +170,8 @@ class Communicator:
         for name, value in (("color", 0 if color is None else color), ("key", key)):
             if value.__class__ is not int:
                 raise errors.ArgumentTypeError(f"`split`: `{name}` is an integer, not {value!r}", parameter=name)
-        self._refuse_if_over()
+        self.refuse_if_over()
+        self._compare("split")
         said = [
             answer.split(b" ") for answer in self.gather(f"{'-' if color is None else color} {key}".encode(), "split")
         ]
@@ -193,7 +197,8 @@ class Communicator:
 
         if buffer.__class__ is not Buffer:
             raise errors.ArgumentTypeError(f"`share` takes a Buffer, not {buffer!r}", parameter="buffer", value=buffer)
-        self._refuse_if_over()
+        self.refuse_if_over()
+        self._compare("share")
         return share(self, buffer)
 
     def wait(self, stream: Any = None, timeout: float | None = None) -> None:
@@ -203,8 +208,8 @@ class Communicator:
         Raises: CommunicatorError, CommunicatorTimeoutError; DeviceError.
         """
         handle = self._spans.stream(stream)
-        seconds = self.timeout if timeout is None else timeout
-        self._refuse_if_over()
+        seconds = self.timeout if timeout is None else seconds_of(timeout)
+        self.refuse_if_over()
         self._wait(handle, self._last, seconds)
 
     # leaving
@@ -212,7 +217,7 @@ class Communicator:
     def close(self) -> None:
         """Leave the communicator when its work is done. Closing one that is closed or broken does nothing.
 
-        Raises: CommunicatorTimeoutError when the work is not done in time.
+        Raises: CommunicatorTimeoutError when the work is not done in time, or another rank of the host stays longer.
         """
         if self._closed:
             return
@@ -269,15 +274,15 @@ class Communicator:
 
     def _anew(self, name: str, x: Any, out: Any, stream: int, dtype: Any, op: str, peer: int) -> Work | None:
         """What is to be done for arrays that were not seen before, or are no plain ones; None inside a group."""
-        self._refuse_if_over()
-        if op:
+        self.refuse_if_over()
+        if name in _REDUCING:
             demand_reduction(name, op)
         work = self._work(name, x, out, stream, dtype, op, peer)
         self._spans.use(x, stream)
         if out is not None:
             self._spans.use(out, stream)
         if self._collecting is not None:
-            self._collecting.add(self, work)
+            self._collecting.add(self, work, (x, out))
             return None
         self.agree(work)
         if x.__class__ is DeviceArray and out is None and dtype is None and self._again is not _NOTHING:
@@ -326,18 +331,29 @@ class Communicator:
         """
         name, arguments, *_rest = work
         if self._compares and name not in MESSAGES:
-            agreement.demand(
-                [answer.decode() for answer in self.gather(agreement.said(name, arguments).encode(), name)]
-            )
+            self._compare(name, agreement.said(name, arguments))
+
+    def _compare(self, name: str, call: str = "") -> None:
+        """As `agree`, of any call."""
+        if self._compares:
+            agreement.demand([answer.decode() for answer in self.gather((call or name).encode(), name)])
 
     def send_off(self, work: Work) -> None:
-        """Give an operation to the library; none for no elements. Raises: one of FAILURES."""
+        """Give an operation to the library; none for no elements.
+
+        Raises: one of FAILURES; CommunicatorError, ArgumentValueError where another thread has left meanwhile.
+        """
         call = work[3]
         if call is not None:
             self._last = work[0]
             if self._progress is not None:
-                self._progress.advance()
-            call()
+                self._progress.advance(for_all=work[0] not in MESSAGES)
+            with self._guard:  # nobody gives the library's communicator back between the look and the call
+                is_over = self._closed or self._broken is not None
+                if not is_over:
+                    call()
+            if is_over:
+                self.refuse_if_over()
 
     def mark(self, work: Work) -> None:
         """Note that an operation was given to its stream."""
@@ -371,7 +387,7 @@ class Communicator:
 
     # failing
 
-    def _refuse_if_over(self) -> None:
+    def refuse_if_over(self) -> None:
         if self._broken is not None:
             raise self._told()
         if self._closed and self._process != os.getpid():
@@ -394,7 +410,7 @@ class Communicator:
             if pause == 1e-3:
                 self.look()
         self.look()
-        self._refuse_if_over()
+        self.refuse_if_over()
 
     def look(self) -> None:
         """See whether the communicator is still whole; the watch does so, too."""
@@ -469,7 +485,10 @@ class Communicator:
             if self._broken is not None:
                 raise self._told()
             time.sleep(2e-4)
-        if not self._leaves_with_others(end):
+        leaves_with_others = self._leaves_with_others(end)
+        self._closed = True  # for other threads: what they give to the library from here on would find it gone
+        self._allow_again()
+        if not leaves_with_others:
             self.link.abort()
             return
         try:
@@ -482,15 +501,18 @@ class Communicator:
 
         False where one has left without this one or ended. Raises: CommunicatorTimeoutError.
         """
-        if self._progress is None or not self.link.asynchronous:
+        if self._progress is None:
+            return True
+        if not self.link.asynchronous:  # nothing is under way, and MPI and Ray let a rank go alone
+            self._progress.break_off()
             return True
         self._progress.leave()
         pause = 1e-4
-        while not self._progress.all_leave():
+        while self._progress.staying():
             if self._progress.is_broken_off():
                 return False
             if time.monotonic() > end:
-                raise self._fail("close", self.timeout)
+                raise self._fail("close", self.timeout, self._progress.staying())
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
         return True

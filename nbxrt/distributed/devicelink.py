@@ -39,8 +39,8 @@ class DeviceLink:
         #: Whether a group has been started.
         self.is_grouping = False
         self._seconds = seconds
-        # Guards what is the link's own: another thread may give it back while this one waits for it.
-        self._guard = threading.Lock()
+        # Another thread may give back what is the link's own while this one waits for it.
+        self.guard = threading.Lock()
         self._stream = self._left_stream = 0
         self._room = (0, 0)
         self._async_error = runtime.comm_async_error if runtime.supports("comm_async_error") else None
@@ -77,16 +77,16 @@ class DeviceLink:
         self.runtime.group_end()
 
     def is_settled(self, stream: int) -> bool:
-        with self._guard:
+        with self.guard:
             return stream == self._left_stream != 0 or self.runtime.stream_query(stream)
 
     def error(self) -> str:
-        if self._async_error is None or not self._guard.acquire(timeout=_MOMENT):
+        if self._async_error is None or not self.guard.acquire(timeout=_MOMENT):
             return ""
         try:
             code = self._async_error(self.handle) if self.handle else 0
         finally:
-            self._guard.release()
+            self.guard.release()
         if not code or self.runtime.library("collectives").kind(code) == "not_ready":
             return ""
         said = self.runtime.error_text(code, "collectives")
@@ -96,7 +96,7 @@ class DeviceLink:
 
     def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:
         nbytes, host = len(part), ctypes.create_string_buffer(part, len(part) * size)
-        with self._guard:
+        with self.guard:
             self._refuse_if_left()
             source = self._scratch(nbytes * (size + 1))
             target = source + nbytes
@@ -106,7 +106,7 @@ class DeviceLink:
             stream = self._stream
             self.runtime.all_gather(source, target, nbytes, "uint8", self.handle, stream)
         wait(stream)
-        with self._guard:
+        with self.guard:
             self._refuse_if_left()
             self.runtime.memcpy(ctypes.addressof(host), target, nbytes * size, "device_to_host")
         return host.raw
@@ -150,10 +150,10 @@ class DeviceLink:
 
     def _taken(self) -> int:
         """The handle, which nobody asks anything of any more; a call that hangs is not waited for."""
-        is_free = self._guard.acquire(timeout=_MOMENT)
+        is_free = self.guard.acquire(timeout=_MOMENT)
         handle, self.handle = self.handle, 0
         if is_free:
-            self._guard.release()
+            self.guard.release()
         return handle
 
     @contextmanager
@@ -169,7 +169,7 @@ class DeviceLink:
             self.runtime.set_device(before)
 
     def _give_back(self) -> None:
-        if not self._guard.acquire(timeout=_PATIENCE):
+        if not self.guard.acquire(timeout=_PATIENCE):
             return  # a call that does not come back uses it: leak rather than crash
         try:
             (address, _size), self._room = self._room, (0, 0)
@@ -180,7 +180,7 @@ class DeviceLink:
             if stream:
                 self._quietly(self.runtime.stream_destroy, stream)
         finally:
-            self._guard.release()
+            self.guard.release()
 
     @staticmethod
     def _quietly(release: Callable[[int], Any], handle: int) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
-from nbxrt.distributed.links import Lost, Stuck
+from nbxrt.distributed.links import FAILURES
+from nbxrt.objects.array import DeviceArray
+from nbxrt.objects.buffer import Buffer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from nbxrt.distributed.communicator import Communicator, Work
+
+    Operations = list[tuple[Communicator, Work]]
 
 
 class Group:
@@ -27,6 +32,8 @@ class Group:
                 raise errors.ArgumentTypeError(f"a group is of communicators, not of {each!r}", value=each)
         self._communicators = communicators
         self._operations: list[tuple[Communicator, Work]] = []
+        #: What they read and write, which nobody else may hold by the end of the block.
+        self._arrays: list[Any] = []
 
     def __enter__(self) -> None:
         for communicator in self._communicators:
@@ -35,9 +42,10 @@ class Group:
         for communicator in self._communicators:
             communicator.collecting = self
 
-    def add(self, communicator: Communicator, work: Work) -> None:
-        """Keep an operation until the block ends."""
+    def add(self, communicator: Communicator, work: Work, arrays: Sequence[Any]) -> None:
+        """Keep an operation, and the arrays that it is of, until the block ends."""
         self._operations.append((communicator, work))
+        self._arrays += arrays
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -45,23 +53,53 @@ class Group:
         for communicator in self._communicators:
             communicator.collecting = None
         operations, self._operations = self._operations, []
+        arrays, self._arrays = self._arrays, []
         if kind is None and operations:
+            _demand_open(operations, arrays)
             _start(operations)
 
 
-def _start(operations: list[tuple[Communicator, Work]]) -> None:
-    """Give the operations to the library as one group; the first communicator's library begins and ends it."""
-    first = operations[0][0]
+def _demand_open(operations: Operations, arrays: Sequence[Any]) -> None:
+    """Refuse what was closed, or broke, inside the block: the operations are those of before."""
+    for communicator, _work in operations:
+        communicator.refuse_if_over()
+    for array in arrays:
+        if array.__class__ is DeviceArray or array.__class__ is Buffer:
+            array.memory.check()
+
+
+def _start(operations: Operations) -> None:
+    """Give the operations to the libraries as one group."""
     for communicator, work in operations:
         communicator.agree(work)
+    begun: list[Communicator] = []
+    failures: list[Exception] = []
+    communicator = operations[0][0]
     try:
-        first.link.start_group()
+        for leader in _leaders(operations):
+            leader.link.start_group()
+            begun.append(leader)
+        for communicator, work in operations:
+            communicator.send_off(work)
+    except FAILURES as failure:
+        failures.append(communicator.meaning("group", failure))
+    except errors.NbxrtError as failure:
+        failures.append(failure)
+    for leader in begun:
         try:
-            for communicator, work in operations:
-                communicator.send_off(work)
-        finally:
-            first.link.end_group()
-    except (Stuck, Lost, errors.DeviceError) as failure:
-        raise first.meaning("group", failure) from failure.__cause__
+            leader.link.end_group()
+        except FAILURES as failure:
+            failures.append(leader.meaning("group", failure))
+    if failures:
+        raise failures[0]
     for communicator, work in operations:
         communicator.mark(work)
+
+
+def _leaders(operations: Operations) -> Iterable[Communicator]:
+    """Who begins and ends the group: one for all communicators of a vendor's library, and each one of an engine."""
+    leaders: dict[int, Communicator] = {}
+    for communicator, _work in operations:
+        link = communicator.link
+        leaders.setdefault(id(link.runtime if link.asynchronous else link), communicator)
+    return leaders.values()

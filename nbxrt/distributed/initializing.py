@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.distributed.communicator import Communicator, start
-from nbxrt.distributed.joining import join
+from nbxrt.distributed.joining import demand_runtime, join
 from nbxrt.distributed.stagedlink import StagedLink
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def _prepared(
 def _opened(runtime: Runtime | None) -> Runtime:
     from nbxrt import runtime as runtimes
 
-    return runtime or runtimes.in_force() or runtimes.open()
+    if runtime is not None:
+        return demand_runtime(runtime)
+    return runtimes.in_force() or runtimes.open()
 
 
 def has_collectives(runtime: Runtime) -> bool:
@@ -62,11 +64,11 @@ def has_collectives(runtime: Runtime) -> bool:
 def _device(world: World, runtime: Runtime, device: int | None, share_device: bool) -> int:
     """The rank's device: the one that is asked for, that the engine gives, or of its number on the host."""
     count = runtime.device_count()
-    if runtime.kind == "cpu":
-        return 0
     if not count:
         raise runtime.why_no_device() or errors.NoDeviceError(f"{runtime.title} shows no device to this process")
-    wanted = world.device if device is None else device
+    wanted = world.device if device is None else errors.integer("`init`: `device`", "an ordinal", device)
+    if runtime.kind == "cpu" and device is None:
+        return 0
     if wanted is not None:
         if not 0 <= wanted < count:
             raise errors.DeviceIndexError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
+from nbxrt.distributed.checks import seconds_of
 from nbxrt.distributed.communicator import Communicator, start
 from nbxrt.distributed.devicelink import DeviceLink
 from nbxrt.distributed.links import Stuck
@@ -19,15 +20,21 @@ def join(runtime: Runtime, device: int, identity: bytes, rank: int, size: int, t
     Raises: as `nbxrt.distributed.join`.
     """
     _demand_rank(rank, size)
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
-        raise errors.ArgumentTypeError(f"`timeout` is seconds, not {timeout!r}", parameter="timeout", value=timeout)
-    if not timeout > 0:
-        raise errors.ArgumentValueError(f"`timeout` is more than 0 seconds, not {timeout!r}", parameter="timeout")
+    seconds_of(timeout)
     try:
         link = DeviceLink.join(runtime, device, identity, rank, size, timeout)
     except Stuck:
         raise _not_joined(rank, size, timeout) from None
     return start(link, identity, rank, size, timeout=timeout)
+
+
+def demand_runtime(runtime: Any) -> Runtime:
+    """What is a runtime. Raises: ArgumentTypeError."""
+    from nbxrt.runtime import Runtime
+
+    if not isinstance(runtime, Runtime):
+        raise errors.wrong_type("`runtime`", "a Runtime", runtime, "`nbxrt.open` makes one of a backend's name")
+    return runtime
 
 
 def _demand_rank(rank: Any, size: Any) -> None:

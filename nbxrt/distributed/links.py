@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nbxrt import errors
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
+    from threading import Lock
 
     from nbxrt.runtime import Runtime
 
@@ -27,6 +30,10 @@ class Lost(Exception):  # noqa: N818
     """The engine says that its communicator cannot be used any more."""
 
 
+#: What an operation of a link raises; `Communicator.meaning` says what it is to the caller.
+FAILURES = (Stuck, Lost, errors.DeviceError)
+
+
 class Link(Protocol):
     """One rank's end.
 
@@ -37,6 +44,8 @@ class Link(Protocol):
     runtime: Runtime
     device: int
     asynchronous: bool
+    #: Held while an operation is given to the library, and while what is the link's own is given back.
+    guard: Lock
     who_is_lost: Callable[[], str]
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -36,9 +37,13 @@ class MpiLink:
     def __init__(self, runtime: Runtime, device: int, comm: MPI.Intracomm, seconds: float) -> None:
         self.runtime, self.device = runtime, device
         self.who_is_lost: Callable[[], str] = nobody
+        self.guard = threading.Lock()
         self._comm, self._seconds = comm, seconds
         self._rank, self._size = comm.Get_rank(), comm.Get_size()
         self._pending: list[tuple[Any, Callable[[], None]]] | None = None
+        #: Waits that have not ended: of another thread, where somebody leaves.
+        self._waits = 0
+        self._is_left = False
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:  # noqa: ARG002
         begin = getattr(self, f"_{name}")
@@ -64,16 +69,18 @@ class MpiLink:
 
     def _finish(self, begun: Sequence[tuple[Any, Callable[[], None]]]) -> None:
         end = time.monotonic() + self._seconds
+        self._waits += 1
         for request, finish in begun:
             self._wait(request, end, begun)
             finish()
+        self._waits -= 1
 
     def _wait(self, request: Any, end: float, begun: Any) -> None:
         tried = 0
         try:
             while not request.Test():
                 tried += 1
-                if tried > _EAGER:
+                if tried > _EAGER or self._is_left:
                     self._demand_patience(tried, end)
                     time.sleep(_PAUSE)
         except MPI.Exception as error:
@@ -84,6 +91,8 @@ class MpiLink:
             raise
 
     def _demand_patience(self, tried: int, end: float) -> None:
+        if self._is_left:
+            raise Lost("it was left by another thread")
         if time.monotonic() > end:
             raise Stuck
         if tried % _EAGER == 0 and (said := self.who_is_lost()):
@@ -172,7 +181,11 @@ class MpiLink:
     def abort(self) -> None:
         """MPI cannot take back what it has begun; the communicator is left to the end of the process."""
 
-    def close(self, seconds: float) -> None:  # noqa: ARG002  # nothing is under way, so that MPI frees it at once
+    def close(self, seconds: float) -> None:  # noqa: ARG002  # MPI frees at once what has nothing under way
+        if self._waits:
+            self._is_left = True
+            time.sleep(2 * _PAUSE)  # in which the other thread sees it: nobody may ask MPI anything once it has ended
+            raise Stuck
         self._comm.Free()
 
     def on_device(self) -> AbstractContextManager[None]:

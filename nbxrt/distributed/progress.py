@@ -14,9 +14,15 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-#: Eight bytes each: the process, the number of calls it has made, and how it stands to the communicator.
-_SLOT = 24
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Numbers of a slot, of eight bytes each: the process, the calls it has made, how it stands to the communicator, and
+#: how many of the calls are those that all ranks make.
+_NUMBERS = 4
+_SLOT = 8 * _NUMBERS
 #: A rank takes part, waits for the others to leave with it, or has left without them.
 _HERE, _LEAVING, _GONE = range(3)
 
@@ -37,8 +43,9 @@ class Progress:
         finally:
             os.close(file)
         self._slots = memoryview(self._map).cast("q")
-        self._slots[3 * rank] = os.getpid()
-        self._own = 3 * rank + 1
+        self._slots[_NUMBERS * rank] = os.getpid()
+        self._calls, self._standing, self._shared = (_NUMBERS * rank + number for number in (1, 2, 3))
+        self._joining = 0
 
     def all_are_here(self) -> None:
         """Take the file off the file system: every rank of this host has it mapped."""
@@ -46,57 +53,72 @@ class Progress:
             self._path.unlink()
 
     def begin(self) -> None:
-        """Count from here on: what a rank has called to join is nobody's concern."""
-        self._slots[self._own] = 0
+        """Tell of calls from here on: what ranks have called to join, all as often, is nobody's concern."""
+        self._joining = self._slots[self._calls]
 
-    def advance(self) -> None:
-        """Count a call of this rank."""
-        self._slots[self._own] += 1
+    def advance(self, *, for_all: bool = True) -> None:
+        """Count a call of this rank: one that all ranks make, or a message."""
+        self._slots[self._calls] += 1
+        if for_all:
+            self._slots[self._shared] += 1
 
     def behind(self) -> list[tuple[int, str]]:
         """The ranks of this host that have ended or made fewer calls than this one, and what is known of each."""
-        own, found = self._slots[self._own], []
-        for rank in range(self.size):
-            process, calls, _standing = self._slots[3 * rank : 3 * rank + 3]
-            if rank == self.rank or not process:
-                continue
+        own, found = self._slots[self._calls], []
+        for rank, process, calls, standing, _shared in self._others():
             if not _lives(process):
-                found.append((rank, f"rank {rank} (process {process}) has ended"))
+                found.append((rank, _said(rank, process, "ended")))
+            elif calls < own and standing == _GONE:
+                found.append((rank, _said(rank, process, "left")))
             elif calls < own:
-                found.append((rank, f"rank {rank} (process {process}) has made {calls} calls of {own}"))
+                made, wanted = calls - self._joining, own - self._joining
+                found.append((rank, f"rank {rank} (process {process}) has made {made} calls of {wanted}"))
         return found
 
     def lost(self) -> str:
-        """The first rank that has ended before it came as far as this one; empty when there is none."""
-        own = self._slots[self._own]
-        for rank in range(self.size):
-            process, calls, _standing = self._slots[3 * rank : 3 * rank + 3]
-            if process and calls < own and rank != self.rank and not _lives(process):
-                return f"rank {rank} (process {process}) has ended"
+        """The first rank that will not come as far as this one, since it has ended or left; empty when there is none.
+
+        One that has left may owe fewer messages than this rank had with others.
+        """
+        own, own_shared = self._slots[self._calls], self._slots[self._shared]
+        for rank, process, calls, standing, shared in self._others():
+            if calls < own and not _lives(process):
+                return _said(rank, process, "ended")
+            if shared < own_shared and standing == _GONE:
+                return _said(rank, process, "left")
         return ""
 
     # leaving
 
     def leave(self) -> None:
         """Say that this rank waits for the others to leave with it."""
-        self._slots[self._own + 1] = _LEAVING
+        self._slots[self._standing] = _LEAVING
 
     def break_off(self) -> None:
         """Say that this rank has left without the others."""
-        self._slots[self._own + 1] = _GONE
+        self._slots[self._standing] = _GONE
 
     def is_broken_off(self) -> bool:
         """Whether another rank of this host has left without this one, or has ended before it left."""
-        return any(standing == _GONE or (standing == _HERE and not _lives(pid)) for pid, standing in self._others())
+        return any(
+            standing == _GONE or (standing == _HERE and not _lives(process))
+            for _rank, process, _calls, standing, _shared in self._others()
+        )
 
-    def all_leave(self) -> bool:
-        """Whether the other ranks of this host leave, too."""
-        return all(standing == _LEAVING for _process, standing in self._others())
+    def staying(self) -> list[int]:
+        """The other ranks of this host that do not leave."""
+        return [rank for rank, _process, _calls, standing, _shared in self._others() if standing != _LEAVING]
 
-    def _others(self) -> list[tuple[int, int]]:
-        """Process and standing of the other ranks of this host."""
-        slots = [self._slots[3 * rank : 3 * rank + 3] for rank in range(self.size) if rank != self.rank]
-        return [(process, standing) for process, _calls, standing in slots if process]
+    def _others(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Rank, process, calls, standing, and calls that all make, of the other ranks of this host."""
+        for rank in range(self.size):
+            process, calls, standing, shared = self._slots[_NUMBERS * rank : _NUMBERS * (rank + 1)]
+            if process and rank != self.rank:
+                yield rank, process, calls, standing, shared
+
+
+def _said(rank: int, process: int, what: str) -> str:
+    return f"rank {rank} (process {process}) has {what}"
 
 
 def _lives(process: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from nbxrt import errors
+from nbxrt.distributed.checks import seconds_of
 from nbxrt.distributed.communicator import TIMEOUT
 from nbxrt.distributed.raylink import Meeting, RayLink
 
@@ -40,19 +42,24 @@ def run(
     another name are `resources`. `environment` are variables of the workers. Ray is started here if it was not.
     Workers have `timeout` seconds to start; when one fails the others have as long to end, and then are ended.
 
-    Raises: ArgumentValueError when the cluster can never place them, CommunicatorTimeoutError when it does not in
-    time; what the function raised in the first worker that failed, or Ray's error for one that died.
+    Raises: ArgumentTypeError; ArgumentValueError when the cluster can never place them, CommunicatorTimeoutError when
+    it does not in time; what the function raised in the first worker that failed, or Ray's error for one that died.
     """
+    seconds_of(timeout)
+    if not callable(function):
+        raise errors.wrong_type("`run`", "a function", function)
+    gpus = _usual_gpus() if gpus_per_worker is None else gpus_per_worker
+    share = {"CPU": cpus_per_worker, "GPU": gpus, **_mapping("resources", resources)}
+    variables = _mapping("environment", environment)
+    _demand_sense(workers, share, variables)
+    share = {name: amount for name, amount in share.items() if amount}
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
-    gpus = _usual_gpus() if gpus_per_worker is None else gpus_per_worker
-    share = {"CPU": cpus_per_worker, "GPU": gpus, **(resources or {})}
-    share = {name: amount for name, amount in share.items() if amount}
     _demand_room(workers, share)
     group = ray.util.placement_group([share] * workers, strategy="PACK")
     try:
         _demand_placed(group, workers, share, timeout)
-        return _worked(group, share, workers, function, arguments, dict(environment or {}), timeout)
+        return _worked(group, share, workers, function, arguments, variables, timeout)
     finally:
         ray.util.remove_placement_group(group)
 
@@ -66,9 +73,33 @@ def _usual_gpus() -> float:
     return 0 if kind == "cpu" else 1
 
 
-def _demand_room(workers: int, share: Mapping[str, float]) -> None:
+def _mapping(name: str, given: Any) -> dict[str, Any]:
+    try:
+        return dict(given or {})
+    except (TypeError, ValueError):
+        raise errors.wrong_type(f"`{name}`", "a mapping", given) from None
+
+
+def _demand_sense(workers: Any, share: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+    """What Ray would take as something else, or wait for without end. Raises: ArgumentTypeError, ArgumentValueError."""
     if workers.__class__ is not int or workers < 1:
         raise errors.ArgumentValueError(f"`workers` is a number from 1, not {workers!r}", parameter="workers")
+    for name, amount in share.items():
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+            raise errors.ArgumentTypeError(f"a worker takes a number of {name}, not {amount!r}", value=amount)
+        if not 0 <= amount < math.inf:
+            raise errors.ArgumentValueError(f"a worker takes no less than 0 {name}, not {amount!r}", value=amount)
+    if not any(share.values()):
+        raise errors.ArgumentValueError(
+            "a worker takes something of what Ray counts, and nothing is asked for",
+            hint="`cpus_per_worker`, which may be a part of 1",
+        )
+    for name, value in variables.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise errors.ArgumentTypeError(f"`environment` is of texts, not {name!r}: {value!r}", value=value)
+
+
+def _demand_room(workers: int, share: Mapping[str, float]) -> None:
     there = ray.cluster_resources()
     for name, amount in share.items():
         if there.get(name, 0) < amount * workers:

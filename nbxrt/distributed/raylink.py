@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +66,7 @@ class RayLink:
     ) -> None:
         self.runtime, self.device = runtime, device
         self.who_is_lost: Callable[[], str] = nobody
+        self.guard = threading.Lock()
         self._meeting, self._name, self._seconds = meeting, name, seconds
         self._rank, self._size = rank, size
         self._calls = 0
@@ -73,13 +74,14 @@ class RayLink:
         self._later: list[Callable[[], None]] | None = None
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:  # noqa: ARG002
-        function = partial(getattr(self, f"_{name}"), *arguments)
+        begin = getattr(self, f"_{name}")
 
         def run() -> None:
-            if self._later is not None and name == "receive":  # what is sent in the group goes before it
-                self._later.append(function)
+            finish = begin(*arguments)
+            if self._later is not None:
+                self._later.append(finish)
             else:
-                function()
+                finish()
 
         return run
 
@@ -88,48 +90,64 @@ class RayLink:
 
     def end_group(self) -> None:
         later, self._later = self._later or [], None
-        for receive in later:
-            receive()
+        for finish in later:
+            finish()
 
-    # operations
+    # operations: each says this rank's part, and gives what hears the others' and stores it
 
-    def _all_reduce(self, send: int, receive: int, count: int, datatype: str, reduction: str) -> None:
-        rows = self._gathered(elements_at(send, count, datatype))
-        stored(reduced(rows, datatype, reduction), elements_at(receive, count, datatype), datatype)
+    def _all_reduce(self, send: int, receive: int, count: int, datatype: str, reduction: str) -> Callable[[], None]:
+        hear = self._gathering(elements_at(send, count, datatype))
+        return lambda: stored(reduced(hear(), datatype, reduction), elements_at(receive, count, datatype), datatype)
 
-    def _reduce(self, send: int, receive: int, count: int, datatype: str, reduction: str, root: int) -> None:
-        rows = self._gathered(elements_at(send, count, datatype), [root])
-        if rows:
-            stored(reduced(rows, datatype, reduction), elements_at(receive, count, datatype), datatype)
+    def _reduce(
+        self, send: int, receive: int, count: int, datatype: str, reduction: str, root: int
+    ) -> Callable[[], None]:
+        hear = self._gathering(elements_at(send, count, datatype), takers=1)
+        if self._rank != root:
+            return _nothing
+        return lambda: stored(reduced(hear(), datatype, reduction), elements_at(receive, count, datatype), datatype)
 
-    def _reduce_scatter(self, send: int, receive: int, count: int, datatype: str, reduction: str) -> None:
-        rows = self._gathered(elements_at(send, count * self._size, datatype))
+    def _reduce_scatter(self, send: int, receive: int, count: int, datatype: str, reduction: str) -> Callable[[], None]:
+        hear = self._gathering(elements_at(send, count * self._size, datatype))
         own = slice(self._rank * count, (self._rank + 1) * count)
-        made = reduced([row[own] for row in rows], datatype, reduction)
-        stored(made, elements_at(receive, count, datatype), datatype)
 
-    def _broadcast(self, send: int, receive: int, count: int, datatype: str, root: int) -> None:
+        def finish() -> None:
+            made = reduced([row[own] for row in hear()], datatype, reduction)
+            stored(made, elements_at(receive, count, datatype), datatype)
+
+        return finish
+
+    def _broadcast(self, send: int, receive: int, count: int, datatype: str, root: int) -> Callable[[], None]:
         name = self._next()
         if self._rank == root:
             self._say(name, elements_at(send, count, datatype))
-        (row,) = self._hear(name, [root], self._size)
-        elements_at(receive, count, datatype)[...] = row
+        return self._storing(lambda: self._hear(name, [root], self._size), receive, count, datatype)
 
-    def _all_gather(self, send: int, receive: int, count: int, datatype: str) -> None:
-        rows = self._gathered(elements_at(send, count, datatype))
-        elements_at(receive, count * self._size, datatype)[...] = np.concatenate(rows)
+    def _all_gather(self, send: int, receive: int, count: int, datatype: str) -> Callable[[], None]:
+        hear = self._gathering(elements_at(send, count, datatype))
+        return self._storing(hear, receive, count * self._size, datatype)
 
-    def _all_to_all(self, send: int, receive: int, count: int, datatype: str) -> None:
-        rows = self._gathered(elements_at(send, count * self._size, datatype))
+    def _all_to_all(self, send: int, receive: int, count: int, datatype: str) -> Callable[[], None]:
+        hear = self._gathering(elements_at(send, count * self._size, datatype))
         own = slice(self._rank * count, (self._rank + 1) * count)
-        elements_at(receive, count * self._size, datatype)[...] = np.concatenate([row[own] for row in rows])
+        return self._storing(lambda: [row[own] for row in hear()], receive, count * self._size, datatype)
 
-    def _send(self, address: int, count: int, datatype: str, peer: int) -> None:
+    def _send(self, address: int, count: int, datatype: str, peer: int) -> Callable[[], None]:
         self._say(self._message(self._rank, peer), elements_at(address, count, datatype))
+        return _nothing
 
-    def _receive(self, address: int, count: int, datatype: str, peer: int) -> None:
-        (row,) = self._hear(self._message(peer, self._rank), [peer], 1)
-        elements_at(address, count, datatype)[...] = row
+    def _receive(self, address: int, count: int, datatype: str, peer: int) -> Callable[[], None]:
+        name = self._message(peer, self._rank)
+        return self._storing(lambda: self._hear(name, [peer], 1), address, count, datatype)
+
+    @staticmethod
+    def _storing(hear: Callable[[], list[Any]], address: int, count: int, datatype: str) -> Callable[[], None]:
+        """What stores the rows that are heard one after the other."""
+
+        def store() -> None:
+            elements_at(address, count, datatype)[...] = np.concatenate(hear())
+
+        return store
 
     # meeting
 
@@ -141,13 +159,11 @@ class RayLink:
         number = self._messages[sender, receiver] = self._messages.get((sender, receiver), 0) + 1
         return f"{self._name}/{sender}-{receiver}/{number}"
 
-    def _gathered(self, own: Any, takers: Sequence[int] | None = None) -> list[Any]:
-        """The elements of all ranks; nothing for a rank that is none of the takers."""
+    def _gathering(self, own: Any, takers: int | None = None) -> Callable[[], list[Any]]:
+        """Say this rank's elements; what hears those of all ranks, as so many of them do."""
         name = self._next()
         self._say(name, own)
-        if takers is not None and self._rank not in takers:
-            return []
-        return self._hear(name, list(range(self._size)), self._size if takers is None else len(takers))
+        return lambda: self._hear(name, list(range(self._size)), takers or self._size)
 
     def _say(self, name: str, elements: Any) -> None:
         kept = elements.copy()
@@ -188,7 +204,7 @@ class RayLink:
         return ""
 
     def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:  # noqa: ARG002  # it is done here
-        return b"".join(row.tobytes() for row in self._gathered(np.frombuffer(part, np.uint8)))
+        return b"".join(row.tobytes() for row in self._gathering(np.frombuffer(part, np.uint8))())
 
     def split(
         self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]
@@ -209,3 +225,7 @@ class RayLink:
 
     def on_device(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+def _nothing() -> None:
+    pass

@@ -6,7 +6,9 @@ names, or by NumPy's. Which way a class goes is found out once.
 
 from __future__ import annotations
 
+import sys
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
@@ -53,9 +55,16 @@ class Spans:
         gaps or is closed.
         """
         reader = self._readers.get(array.__class__)
-        if reader is None:
-            reader = self._readers[array.__class__] = self._reader_for(array)
-        return reader(array, datatype)
+        try:
+            if reader is None:
+                reader = self._readers[array.__class__] = self._reader_for(array)
+            return reader(array, datatype)
+        except errors.NbxrtError:
+            raise
+        except Exception as error:
+            raise errors.ArgumentTypeError(
+                f"a collective cannot read this {type(array).__name__}: {type(error).__name__}: {error}", value=array
+            ) from error
 
     def stream(self, stream: Any) -> int:
         """The handle of a stream: an integer is one, None is the thread's current stream.
@@ -81,6 +90,10 @@ class Spans:
                 memory.used_on(stream)
 
     def _reader_for(self, array: Any) -> Callable[[Any, str | None], Span]:
+        if _is_numpy_scalar(array):  # its interface is one of a copy that lives as long as the question
+            raise errors.ArgumentTypeError(
+                f"a collective takes an array, not the NumPy scalar {array!r}", hint="make an array of it", value=array
+            )
         if hasattr(array, "data_ptr"):
             return _of_tensor
         if self._interface and hasattr(array, self._interface):
@@ -142,9 +155,10 @@ def _of_tensor(tensor: Any, datatype: str | None) -> Span:
     if not tensor.is_contiguous():
         raise _gaps(tensor)
     place = tensor.get_device() if hasattr(tensor, "get_device") else getattr(tensor, "_device_idx", None)
+    address, count = _in_memory(tensor.data_ptr(), tensor.numel())
     if datatype is None:
-        return tensor.data_ptr(), tensor.numel(), datatype_of(tensor.dtype), place, True
-    return tensor.data_ptr(), _counted(tensor.numel() * tensor.element_size(), datatype), datatype, place, True
+        return address, count, datatype_of(tensor.dtype), place, True
+    return address, _counted(count * tensor.element_size(), datatype), datatype, place, True
 
 
 def _of_host_interface(array: Any, datatype: str | None) -> Span:
@@ -157,10 +171,24 @@ def _of_interface(array: Any, interface: dict[str, Any], datatype: str | None) -
         raise _gaps(array)
     address, read_only = interface["data"]
     typestr, count = interface["typestr"], prod(interface["shape"])
+    address, _least = _in_memory(address, min(interface["shape"], default=count))
     if datatype is not None:
         return address, _counted(count * int(typestr[2:]), datatype), datatype, not read_only
     named = typestr[1] == "V" and hasattr(array, "dtype")  # types that the protocol has no letter for
     return address, count, datatype_of(array.dtype) if named else datatype_of_typestr(typestr), not read_only
+
+
+def _in_memory(address: Any, count: Any) -> tuple[int, int]:
+    """What can be an address and a number of elements there. Raises: ArgumentValueError."""
+    address, count = index(address), index(count)
+    if count < 0 or address < (count > 0):
+        raise errors.ArgumentValueError(f"a collective takes an array, and {count!r} elements at {address!r} are none")
+    return address, count
+
+
+def _is_numpy_scalar(array: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.generic)
 
 
 def _counted(nbytes: int, datatype: str) -> int:

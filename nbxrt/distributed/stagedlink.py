@@ -27,6 +27,7 @@ class StagedLink:
     def __init__(self, inner: Link, runtime: Runtime, device: int, rank: int, size: int) -> None:
         self.runtime, self.device = runtime, device
         self._inner, self._rank, self._size = inner, rank, size
+        self.guard = inner.guard
         #: What is to be copied back when a group ends; None outside of one.
         self._later: list[Callable[[], None]] | None = None
 

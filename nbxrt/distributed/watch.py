@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +22,9 @@ SOONEST, LATEST, PART = 0.02, 0.5, 8
 GRACE = 5.0
 
 _lock = threading.Lock()  # guards what follows
-_watched: weakref.WeakSet[Communicator] = weakref.WeakSet()
+#: In the order in which they were made, by which all ranks leave them at the end. One that nobody holds any more is
+#: watched until it is closed: its work goes on.
+_watched: dict[Communicator, None] = {}
 _thread: threading.Thread | None = None
 _wake = threading.Event()
 _has_failed = False
@@ -33,7 +34,7 @@ def watch(communicator: Communicator) -> None:
     """Watch a communicator until it is closed."""
     global _thread  # noqa: PLW0603  # one thread for all of them
     with _lock:
-        _watched.add(communicator)
+        _watched[communicator] = None
         if _thread is None or not _thread.is_alive():
             if _thread is None:
                 _prepare()
@@ -67,7 +68,7 @@ def _leave_them_to_the_parent() -> None:
 def forget(communicator: Communicator) -> None:
     """Watch a communicator no longer."""
     with _lock:
-        _watched.discard(communicator)
+        _watched.pop(communicator, None)
 
 
 def _look_again_and_again() -> None:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nbxrt import errors
+from nbxrt.distributed.checks import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ def find_world(engine: str | None, seconds: float, environ: Mapping[str, str] = 
     Raises: BackendNotFoundError when there is none, ArgumentValueError when two claim it or the engine is unknown,
     CapabilityError when the engine's package is not installed, CommunicatorTimeoutError.
     """
+    seconds_of(seconds)
     if engine is not None and engine not in ENGINES:
         raise errors.ArgumentValueError(f"`engine` is one of {', '.join(ENGINES)}, not {engine!r}", value=engine)
     claims = {"mpi": claim_of_mpi(environ), "ray": claim_of_ray()}

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from ranks import CARRIERS, Array, encoded
 
+import nbxrt.distributed as dist
+
 OPERATIONS: dict[str, Any] = {
     "sum": sum,
     "prod": lambda rows: fold(np.multiply, rows),
@@ -191,8 +193,25 @@ def overlapping_groups(comm: Any) -> None:
     assert arrays[0].get().tolist() == [sum(rank for rank in ranks if rank // 2 == row)] * 5
     assert arrays[1].get().tolist() == [sum(rank for rank in ranks if rank % 2 == column)] * 5
     assert (rows.rank, rows.size, columns.rank) == (column, 2, row)
+    in_one_group(rows, columns)
     assert (comm.split(None) is None) is True
     backwards = comm.split(0, -comm.rank)
     assert backwards.rank == comm.size - 1 - comm.rank
     for part in (rows, columns, backwards):
         part.close()
+
+
+def in_one_group(rows: Any, columns: Any) -> None:
+    """Operations of two communicators start together: messages too large for a queue, of arrays that nobody holds."""
+    count, stream = 1 << 17, rows.runtime.stream_create()
+    summed, heard = (Array(rows.runtime, np.full(count, part.rank, np.int32)) for part in (rows, columns))
+    with dist.group(rows, columns):
+        rows.all_reduce(summed, stream=stream)
+        for peer in range(columns.size):
+            if peer != columns.rank:
+                columns.send(Array(rows.runtime, np.full(count, columns.rank, np.int32)), peer, stream=stream)
+                columns.recv(heard, peer, stream=stream)
+    rows.wait(stream)
+    columns.wait(stream)
+    assert set(summed.get().tolist()) == {sum(range(rows.size))}
+    assert set(heard.get().tolist()) == {1 - columns.rank if columns.size == 2 else columns.rank}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -167,6 +168,44 @@ def a_rank_is_killed(comm: Any) -> None:
     # the library may notice before the system is done with the process
     assert "has ended" in str(error) or "calls of" in str(error)
     (folder / f"told-{comm.rank}").touch()
+
+
+def a_rank_leaves(comm: Any) -> None:
+    """The last one gives up, and its process goes on; one that has a message with another goes on, too."""
+    x = Array(comm.runtime, np.ones(4, np.float32))
+    last = comm.size - 1
+    if comm.rank == last:
+        comm.abort()
+        meet("told", comm.rank, b"", list(range(comm.size)))
+        return
+    with took_at_most(20):
+        error = told(lambda: (comm.all_reduce(x), comm.wait()))
+    assert f"rank {last} (process" in str(error)
+    assert "has left" in str(error)
+    meet("told", comm.rank, b"", list(range(comm.size)))
+
+
+def one_raises() -> None:
+    comm = dist.init(timeout=60)
+    if comm.rank == 1:
+        message = "rank 1 gives up"
+        raise RuntimeError(message)
+    with took_at_most(20):
+        comm.all_reduce(Array(comm.runtime, np.ones(4, np.float32)))
+        comm.wait()
+
+
+def a_communicator_that_nobody_holds() -> None:
+    """What it gave to a stream is watched on: the stream ends."""
+    comm = join(timeout=1)
+    x, runtime = Array(comm.runtime, np.ones(4, np.float32)), comm.runtime
+    if comm.rank == 0:
+        comm.all_reduce(x)
+        del comm
+        gc.collect()
+        with took_at_most(10):
+            runtime.stream_sync(0)
+    meet("done", int(os.environ["RANK"]), b"", [0, 1])
 
 
 def a_rank_is_late(comm: Any) -> None:

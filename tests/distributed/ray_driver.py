@@ -49,6 +49,9 @@ JOBS: dict[str, Any] = {
         world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}
     ),
     "too many": lambda: dist.ray.run(world, workers=5, gpus_per_worker=1),
+    "negative": lambda: dist.ray.run(world, workers=1, gpus_per_worker=-1),
+    "nothing": lambda: dist.ray.run(world, workers=1, gpus_per_worker=0, cpus_per_worker=0),
+    "words": lambda: dist.ray.run(world, workers=1, gpus_per_worker="1"),  # type: ignore[arg-type]
     "raises": lambda: dist.ray.run(scenario, "no such scenario", workers=2, gpus_per_worker=0, environment=HOST),
 }
 

@@ -35,6 +35,11 @@ def refusals(comm: Any) -> None:
         (lambda: comm.send(x, "next"), TypeError, "`peer` is a rank, not 'next'"),
         (lambda: comm.all_reduce(x, dtype="complex64"), TypeError, "`complex64` is no element type"),
         (lambda: comm.all_reduce(x, stream="main"), TypeError, "`stream` takes a Stream"),
+        (lambda: comm.all_reduce(x, ""), ValueError, "`op` is one of avg, max, min, prod, sum, not ''"),
+        (lambda: comm.all_reduce(np.float32(1)), TypeError, "takes an array, not the NumPy scalar"),
+        (lambda: comm.all_reduce(Odd()), TypeError, "cannot read this Odd: AttributeError: "),
+        (lambda: comm.wait(timeout="1"), TypeError, "`timeout` is seconds, not '1'"),
+        (lambda: comm.wait(timeout=float("nan")), ValueError, "`timeout` is more than 0 seconds"),
         (lambda: comm.split("a b"), TypeError, "`color` is an integer, not 'a b'"),
         (lambda: comm.split(0, 1.5), TypeError, "`key` is an integer, not 1.5"),
         (lambda: copy.copy(comm), TypeError, "takes plain data, not Communicator"),
@@ -47,6 +52,7 @@ def refusals(comm: Any) -> None:
     for call, kind, said in wrong:
         refused(call, kind, said)
     refused(lambda: in_group(comm, x, short), ValueError, "`out` holds 3")
+    refused(lambda: left_in_group(comm, x), ValueError, "the communicator is closed")
     comm.all_reduce(x)
     comm.wait()
     assert x.get().tolist() == [0] * 8
@@ -56,6 +62,20 @@ def in_group(comm: Any, x: Any, short: Any) -> None:
     with comm.group():
         comm.all_reduce(x)
         comm.all_reduce(x, out=short)
+
+
+def left_in_group(comm: Any, x: Any) -> None:
+    part = comm.split(0)
+    with part.group():
+        part.all_reduce(x)
+        part.close()
+
+
+class Odd:
+    """No array, though it has an address."""
+
+    def data_ptr(self) -> int:
+        return 1
 
 
 def different_calls(comm: Any) -> None:
@@ -87,6 +107,10 @@ def different_calls(comm: Any) -> None:
             lambda: comm.reduce(x, "max", 1),
             "(max, root 0), rank 1 calls reduce of 8 float32 (max, root 1)",
         ),
+    ]
+    calls += [
+        (lambda: comm.all_reduce(x), comm.barrier, "(sum), rank 1 calls barrier"),
+        (comm.barrier, lambda: comm.split(0), "rank 0 calls barrier, rank 1 calls split"),
     ]
     for usual, other, said in calls:
         refused(other if comm.rank == 1 else usual, ValueError, said)

@@ -92,5 +92,15 @@ def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list
 
 
 @pytest.mark.tier("all")
+def test_the_others_tell_of_a_rank_that_leaves(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_leaves", 3) == [0] * 3
+
+
+@pytest.mark.tier("all")
+def test_the_work_of_a_communicator_that_nobody_holds_is_watched(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_communicator_that_nobody_holds", 2) == [0] * 2
+
+
+@pytest.mark.tier("all")
 def test_joining_ends_when_nobody_else_comes(ranks: Callable[..., list[int]]) -> None:
     assert ranks("a_rank_that_joins_alone", 1) == [0]

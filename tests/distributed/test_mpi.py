@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +86,17 @@ def test_a_rank_that_is_late_is_named_when_time_is_over(
     mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]
 ) -> None:
     assert mpirun("a_rank_is_late", 3, {**settings, "TIMEOUT": "2"}) == (0, "")
+
+
+def test_a_rank_that_raises_ends_the_others_at_once(
+    mpirun: Callable[..., tuple[int, str]], settings: dict[str, str]
+) -> None:
+    """Outside of a block, so that nothing but the end of its process tells; operations have a minute."""
+    code, said = mpirun("one_raises", 2, settings)
+
+    assert code == 1
+    assert "RuntimeError: rank 1 gives up" in said
+    assert re.search(r"CommunicatorError: rank 0 of 2, `all_reduce`: .*rank 1 \(process \d+\) has (left|ended)", said)
 
 
 def test_a_rank_may_exit_in_the_middle(

@@ -70,5 +70,11 @@ def test_more_workers_than_devices_are_refused_at_once(answers: Mapping[str, Any
     )
 
 
+def test_shares_that_make_no_sense_are_refused_before_ray_waits_for_them(answers: Mapping[str, Any]) -> None:
+    assert answers["negative"] == "ArgumentValueError: a worker takes no less than 0 GPU, not -1"
+    assert answers["nothing"].startswith("ArgumentValueError: a worker takes something of what Ray counts")
+    assert answers["words"] == "ArgumentTypeError: a worker takes a number of GPU, not '1'"
+
+
 def test_what_a_worker_raises_is_raised_by_the_run(answers: Mapping[str, Any]) -> None:
     assert answers["raises"] == "AttributeError: module 'devices' has no attribute 'no such scenario'"

@@ -21,6 +21,17 @@ def test_an_engine_is_one_that_there_is() -> None:
         dist.init("nccl")
 
 
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "1", None, True])
+def test_a_timeout_is_a_time(timeout: object) -> None:
+    with pytest.raises(errors.ArgumentError, match="`timeout` is "):
+        dist.init("mpi", timeout=timeout)  # type: ignore[arg-type]
+
+
+def test_a_runtime_is_no_name_of_one() -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="`runtime` takes a Runtime, not str 'cuda'"):
+        dist.unique_id("cuda")  # type: ignore[arg-type]
+
+
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is not None, reason="mpi4py is installed here")
 def test_the_package_of_the_engine_is_named_where_it_is_missing() -> None:
     with pytest.raises(
