@@ -62,6 +62,10 @@ type_mem_access = Literal[
     "read",
     "read_write",
 ]
+type_mem_sharing = Literal[
+    "none",
+    "file",
+]
 type_capture_mode = Literal[
     "global",
     "thread_local",
@@ -835,6 +839,7 @@ class Operations:
         self,
         nbytes: SupportsIndex,
         device: SupportsIndex,
+        sharing: type_mem_sharing | SupportsIndex = "none",
     ) -> int:
         """Allocates physical memory on the device, without an address.
 
@@ -884,6 +889,38 @@ class Operations:
         """Lets a device use mapped addresses.
 
         Errors to expect: invalid_value.
+        """
+
+    def mem_retain(
+        self,
+        address: SupportsIndex,
+    ) -> int:
+        """Another handle of the physical memory that is mapped at an address.
+
+        Gives: allocation.
+        Released by `mem_release`.
+        Errors to expect: invalid_value, not_supported.
+        """
+
+    def mem_export(
+        self,
+        allocation: SupportsIndex,
+    ) -> int:
+        """A new file descriptor of physical memory that was created with `sharing="file"`; the caller closes it.
+
+        Gives: file.
+        Errors to expect: invalid_value, not_supported.
+        """
+
+    def mem_import(
+        self,
+        file: SupportsIndex,
+    ) -> int:
+        """Physical memory, of another process too, by a file descriptor, which stays the caller's.
+
+        Gives: allocation.
+        Released by `mem_release`.
+        Errors to expect: invalid_value, not_supported.
         """
 
     def module_load(

@@ -888,6 +888,12 @@ DESCRIPTION = {'name': 'maca',
             'mem_set_access': ('the names of the mcMem functions are known from other projects, their parameters are '
                                'not',
                                207),
+            'mem_retain': ('the names of the mcMem functions are known from other projects, their parameters are not',
+                           207),
+            'mem_export': ('the names of the mcMem functions are known from other projects, their parameters are not',
+                           207),
+            'mem_import': ('the names of the mcMem functions are known from other projects, their parameters are not',
+                           207),
             'module_load': ('the names of the mcModule functions are known from other projects, their parameters are '
                             'not',
                             208),

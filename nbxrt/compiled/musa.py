@@ -905,6 +905,12 @@ DESCRIPTION = {'name': 'musa',
             'mem_set_access': ('the names of the muMem functions are known from other projects, their parameters are '
                                'not',
                                222),
+            'mem_retain': ('the names of the muMem functions are known from other projects, their parameters are not',
+                           222),
+            'mem_export': ('the names of the muMem functions are known from other projects, their parameters are not',
+                           222),
+            'mem_import': ('the names of the muMem functions are known from other projects, their parameters are not',
+                           222),
             'module_load': ('the names of the muModule functions are known from other projects, their parameters are '
                             'not',
                             223),

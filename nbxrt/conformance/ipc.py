@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.conformance.checking import Wrong, check, expect, expect_bytes, expect_that, pattern
+from nbxrt.conformance.virtual_memory import VIRTUAL, map_new, reserved
 
 if TYPE_CHECKING:
     from nbxrt.conformance.bench import Bench
@@ -20,8 +21,8 @@ SIZE = 1 << 20
 PATIENCE = 60
 
 
-def _in_child(bench: Bench, job: str, **facts: Any) -> dict[str, Any]:
-    """What another process that opens the same backend answers to a job.
+def _in_child(bench: Bench, job: str, *, files: tuple[int, ...] = (), **facts: Any) -> dict[str, Any]:
+    """What another process that opens the same backend, and has these file descriptors too, answers to a job.
 
     Raises: DeviceError or CapabilityError as the child had it; Wrong when it crashed or did not answer.
     """
@@ -43,6 +44,7 @@ def _in_child(bench: Bench, job: str, **facts: Any) -> dict[str, Any]:
             timeout=PATIENCE,
             check=False,
             env=_environ(bench),
+            pass_fds=files,
         )
     except subprocess.TimeoutExpired:
         raise Wrong(f"the other process did not answer in {PATIENCE} seconds") from None
@@ -86,6 +88,29 @@ def another_process_reads_and_writes_shared_memory(bench: Bench) -> None:
     expect(answer["seen"], pattern(SIZE, 1)[:64].hex(), "the first bytes that the other process saw")
     expect(answer["all"], True, "the other process saw all bytes")
     expect_bytes(bench.read(address, SIZE), pattern(SIZE, 2), "what the other process wrote")
+
+
+@check("ipc", (*VIRTUAL, "mem_retain", "mem_export", "mem_import", "memcpy", "sync"))
+def another_process_reads_and_writes_mapped_memory_by_its_file(bench: Bench) -> None:
+    """The handle that it was mapped by is given up before; the memory is asked for by its address."""
+    runtime = bench.runtime
+    nbytes = runtime.mem_granularity(bench.device)
+    address = reserved(bench, nbytes)
+    map_new(bench, address, nbytes, "file")
+    bench.write(address, pattern(nbytes, 1))
+    runtime.sync()
+    retained = runtime.mem_retain(address)
+    try:
+        file = runtime.mem_export(retained)
+    finally:
+        runtime.mem_release(retained)
+    try:
+        answer = _in_child(bench, "mapped", files=(file,), file=file, nbytes=nbytes)
+    finally:
+        os.close(file)
+    expect(answer["seen"], pattern(nbytes, 1)[:64].hex(), "the first bytes that the other process saw")
+    expect(answer["all"], True, "the other process saw all bytes")
+    expect_bytes(bench.read(address, nbytes), pattern(nbytes, 2), "what the other process wrote")
 
 
 @check(

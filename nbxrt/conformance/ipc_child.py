@@ -17,14 +17,38 @@ def memory(runtime: Runtime, request: dict[str, Any]) -> dict[str, Any]:
     handle, nbytes = request["handle"], request["nbytes"]
     address = runtime.ipc_open_mem_handle(handle, nbytes)
     try:
-        host = ctypes.create_string_buffer(nbytes)
-        runtime.memcpy(ctypes.addressof(host), address, nbytes, "device_to_host")
-        seen = host.raw
-        host.raw = pattern(nbytes, 2)
-        runtime.memcpy(address, ctypes.addressof(host), nbytes, "host_to_device")
-        runtime.sync()
+        return _looked_at(runtime, address, nbytes)
     finally:
         runtime.ipc_close_mem_handle(address, handle)
+
+
+def mapped(runtime: Runtime, request: dict[str, Any]) -> dict[str, Any]:
+    """Map memory that a file descriptor is of, look at it, and write something else into it."""
+    nbytes = request["nbytes"]
+    address = runtime.mem_address_reserve(nbytes)
+    try:
+        imported = runtime.mem_import(request["file"])
+        try:
+            runtime.mem_map(address, nbytes, 0, imported)
+        finally:
+            runtime.mem_release(imported)
+        try:
+            runtime.mem_set_access(address, nbytes, request["device"])
+            return _looked_at(runtime, address, nbytes)
+        finally:
+            runtime.mem_unmap(address, nbytes)
+    finally:
+        runtime.mem_address_free(address, nbytes)
+
+
+def _looked_at(runtime: Runtime, address: int, nbytes: int) -> dict[str, Any]:
+    """What is in memory, which holds something else after."""
+    host = ctypes.create_string_buffer(nbytes)
+    runtime.memcpy(ctypes.addressof(host), address, nbytes, "device_to_host")
+    seen = host.raw
+    host.raw = pattern(nbytes, 2)
+    runtime.memcpy(address, ctypes.addressof(host), nbytes, "host_to_device")
+    runtime.sync()
     return {"seen": seen[:64].hex(), "all": seen == pattern(nbytes, 1)}
 
 
@@ -40,7 +64,7 @@ def event(runtime: Runtime, request: dict[str, Any]) -> dict[str, Any]:
         runtime.event_destroy(opened)
 
 
-JOBS = {"memory": memory, "event": event}
+JOBS = {"memory": memory, "mapped": mapped, "event": event}
 
 
 def main() -> None:

@@ -16,16 +16,17 @@ VIRTUAL = ("mem_granularity", "mem_address_reserve", "mem_address_free", "mem_cr
            "mem_unmap", "mem_set_access")  # fmt: skip
 
 
-def _reserved(bench: Bench, nbytes: int) -> int:
+def reserved(bench: Bench, nbytes: int) -> int:
+    """A range of addresses with nothing behind it."""
     address: int = bench.runtime.mem_address_reserve(nbytes)
     bench.later(bench.runtime.mem_address_free, address, nbytes)
     return address
 
 
-def _mapped(bench: Bench, address: int, nbytes: int) -> None:
+def map_new(bench: Bench, address: int, nbytes: int, sharing: str = "none") -> None:
     """Put new physical memory behind addresses, for this device; its handle is given up at once."""
     runtime = bench.runtime
-    allocation = runtime.mem_create(nbytes, bench.device)
+    allocation = runtime.mem_create(nbytes, bench.device, sharing)
     try:
         runtime.mem_map(address, nbytes, 0, allocation)
     finally:
@@ -46,9 +47,9 @@ def the_granularity_is_a_power_of_two(bench: Bench) -> str:
 def memory_behind_a_range_is_used_like_other_memory(bench: Bench) -> None:
     """Two pieces one after the other are one range; copies go across the border."""
     granule = bench.runtime.mem_granularity(bench.device)
-    address = _reserved(bench, 4 * granule)
+    address = reserved(bench, 4 * granule)
     for number in (0, 1):
-        _mapped(bench, address + number * granule, granule)
+        map_new(bench, address + number * granule, granule)
     content = pattern(65536, 13)
     bench.runtime.memset(address, 0x77, 2 * granule)
     bench.write(address + granule - 32768, content)
@@ -61,8 +62,8 @@ def a_range_grows_and_shrinks_while_the_rest_keeps_its_bytes(bench: Bench) -> No
     """A piece is taken away and another put in its place."""
     runtime = bench.runtime
     granule = runtime.mem_granularity(bench.device)
-    address = _reserved(bench, 2 * granule)
-    _mapped(bench, address, granule)
+    address = reserved(bench, 2 * granule)
+    map_new(bench, address, granule)
     bench.write(address, pattern(granule, 1))
     for turn in range(3):
         allocation = runtime.mem_create(granule, bench.device)
@@ -83,7 +84,7 @@ def physical_memory_keeps_its_bytes_when_it_moves_to_another_address(bench: Benc
     """The bytes belong to the memory, not to the address."""
     runtime = bench.runtime
     granule = runtime.mem_granularity(bench.device)
-    first, second = _reserved(bench, granule), _reserved(bench, granule)
+    first, second = reserved(bench, granule), reserved(bench, granule)
     allocation = runtime.mem_create(granule, bench.device)
     bench.later(runtime.mem_release, allocation)
     for turn, address in enumerate((first, second)):
@@ -102,7 +103,7 @@ def physical_memory_keeps_its_bytes_when_it_moves_to_another_address(bench: Benc
 def reserved_ranges_do_not_overlap_and_keep_the_alignment(bench: Bench) -> None:
     """The alignment is the one that was asked for, or the granularity."""
     granule = bench.runtime.mem_granularity(bench.device)
-    ranges = sorted(_reserved(bench, 64 * granule) for _number in range(8))
+    ranges = sorted(reserved(bench, 64 * granule) for _number in range(8))
     for low, high in itertools.pairwise(ranges):
         expect_that(high - low >= 64 * granule, f"ranges of {64 * granule} bytes at {low:#x} and {high:#x}")
     aligned = bench.runtime.mem_address_reserve(granule, 4 * granule)

@@ -6,7 +6,7 @@ large blocks do not fragment by bad luck. A piece of physical memory is as large
 size of the backend's file, because each costs the driver about the same, and can be given back only as a whole.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from itertools import pairwise
 
 from nbxrt import errors
@@ -14,6 +14,7 @@ from nbxrt import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Literal
 
     from nbxrt.memory.home import Home
     from nbxrt.memory.pool import Heap
@@ -105,6 +106,9 @@ class PageSource:
         self._map, self._unmap, self._allow = runtime.mem_map, runtime.mem_unmap, runtime.mem_set_access
         self._sync_stream, self._sync = runtime.stream_sync, runtime.sync
         self.granularity: int = runtime.mem_granularity(home.device)
+        #: Why other processes cannot have this memory; empty where they can.
+        self.private = _why_private(home, self.granularity)
+        self._sharing: Literal["none", "file"] = "none" if self.private else "file"
         sizes = runtime.description["expandable"]
         self._piece, self._split, self._ahead = self._whole(sizes["piece"]), sizes["split"], self._whole(sizes["ahead"])
         self._total: int = home.run(runtime.mem_get_info)[1]
@@ -131,6 +135,17 @@ class PageSource:
             end = address + window.pieces[address]
         if end > start:
             yield start, end - start
+
+    def pieces_of(self, address: int, nbytes: int) -> "list[tuple[int, int]]":
+        """Address and size of each piece that a block lies in; none of a block that is not of these heaps."""
+        for heap in self._heaps:
+            window: Window = heap.window
+            at = bisect_right(window.starts, address) - 1
+            if at < 0 or address >= window.starts[at] + window.pieces[window.starts[at]]:
+                continue
+            end = bisect_left(window.starts, address + nbytes)
+            return [(start, window.pieces[start]) for start in window.starts[at:end]]
+        return []
 
     # growing
 
@@ -250,7 +265,7 @@ class PageSource:
             yield address + offset, min(largest, nbytes - offset)
 
     def _add_piece(self, heap: "Heap", address: int, nbytes: int) -> None:
-        allocation = self._create(nbytes, self._home.device)
+        allocation = self._create(nbytes, self._home.device, self._sharing)
         try:
             self._map(address, nbytes, 0, allocation)
             try:
@@ -399,6 +414,26 @@ def _chosen(needed: int, free: "list[tuple[int, int, Heap]]") -> "list[tuple[int
         chosen.append(piece)
         needed -= piece[0]
     return chosen
+
+
+def _why_private(home: "Home", granularity: int) -> str:
+    """Why memory is not created so that other processes can have it; empty where it is, which costs nothing then.
+
+    Raises: DeviceError after which the context is lost.
+    """
+    runtime = home.runtime
+    missing = [name for name in ("mem_retain", "mem_export", "mem_import") if not runtime.supports(name, home.device)]
+    if missing:
+        return f"`{missing[0]}` is not offered here"
+    try:
+        home.run(lambda: runtime.mem_release(runtime.mem_create(granularity, home.device, "file")))
+    except errors.DeviceError as error:
+        if error.sticky:
+            raise
+        return error.summary
+    except errors.CapabilityError as error:
+        return str(error)
+    return ""
 
 
 def trial(home: "Home") -> str:

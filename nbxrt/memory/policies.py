@@ -102,6 +102,14 @@ class Policy:
         """Whether the address is one that was given out and freed, as far as that is known."""
         return self._single is not None and self._single.was_freed(address)
 
+    def pieces_of(self, _address: int, _nbytes: int) -> "list[tuple[int, int]]":
+        """Address and size of each piece that a block lies in, of memory that others can have by the piece."""
+        return []
+
+    def why_private(self) -> str:
+        """Why other processes cannot have the policy's pieces; empty where they can, and where there are none."""
+        return ""
+
     def admit(self, peer: int) -> None:
         """Let another device use the memory of this one. Raises: CapabilityError, DeviceError."""
         runtime = self.home.runtime
@@ -371,6 +379,14 @@ class ExpandablePolicy(PoolPolicy):
 
     def admit(self, peer: int) -> None:
         self.home.run(self.source.admit, peer)
+
+    def pieces_of(self, address: int, nbytes: int) -> "list[tuple[int, int]]":
+        with self.pool.lock:
+            return [] if self.source.private else self.source.pieces_of(address, nbytes)
+
+    def why_private(self) -> str:
+        private: str = self.source.private
+        return private
 
 
 KINDS: "dict[str, type[Policy]]" = {

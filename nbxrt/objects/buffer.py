@@ -193,8 +193,10 @@ class Buffer:
     # other processes
 
     def ipc_handle(self) -> "Handle":
-        """A handle of its bytes for another process, which can be pickled; for `shareable` memory.
+        """A handle of its bytes for another process; that of `shareable` memory can be pickled.
 
+        Memory of the policy `expandable` has one too where its pieces have file descriptors: it travels by
+        `multiprocessing`. Work that fills the bytes has to be waited for.
         Raises: CapabilityError where the backend has none; ArgumentValueError, DeviceError.
         """
         from nbxrt.objects import ipc
@@ -206,7 +208,7 @@ class Buffer:
         """The bytes of another process by its handle; that process keeps them alive.
 
         Raises: ArgumentTypeError; ArgumentValueError for a handle of this process, another backend or a hidden device;
-        CapabilityError, DeviceError.
+        CapabilityError, OutOfMemoryError, DeviceError.
         """
         from nbxrt.objects import ipc
 

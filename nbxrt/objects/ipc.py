@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from nbxrt.memory.policies import Policy
     from nbxrt.objects.buffer import Buffer
     from nbxrt.objects.device import Device
     from nbxrt.objects.event import Event
@@ -58,18 +59,33 @@ def shareable(nbytes: int, device: "Device") -> Memory:
 def of_buffer(buffer: "Buffer") -> Handle:
     """A handle of a buffer's bytes.
 
-    Raises: CapabilityError quoting the backend's file; ArgumentValueError for memory that has no handle of its own.
+    Raises: CapabilityError quoting the backend's file; ArgumentValueError for memory that has no handle of its own;
+    DeviceError.
     """
     memory = buffer.memory
     memory.check()
+    if memory.export is not None:
+        return Handle("memory", memory.device, memory.export, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
+    pieces = _policy(memory).pieces_of(buffer.ptr, buffer.nbytes) if _is_pooled(memory) and buffer.nbytes else []
+    if pieces:
+        from nbxrt.objects.segmentfiles import of_pieces
+
+        return of_pieces(memory.device, pieces, buffer.ptr, buffer.nbytes)
     _demand(buffer.runtime, "ipc_get_mem_handle", memory.device)
-    if memory.export is None:
-        raise errors.ArgumentValueError(
-            f"{buffer!r} has no handle for other processes: `ipc_get_mem_handle` takes an allocation of the driver's "
-            f"own, and this is {_origin(memory)}",
-            hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
-        )  # fmt: skip
-    return Handle("memory", memory.device, memory.export, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
+    raise errors.ArgumentValueError(
+        f"{buffer!r} has no handle for other processes: `ipc_get_mem_handle` takes an allocation of the driver's "
+        f"own, and this is {_origin(memory)}",
+        hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
+    )  # fmt: skip
+
+
+def _is_pooled(memory: Memory) -> bool:
+    """Whether memory is what an account's policy gave out."""
+    return memory.is_counted and memory.kind == "device"
+
+
+def _policy(memory: Memory) -> "Policy":
+    return account_of(memory.device.runtime).policy(memory.device.index)
 
 
 def _origin(memory: Memory) -> str:
@@ -80,17 +96,24 @@ def _origin(memory: Memory) -> str:
         return f"memory of somebody else on {memory.device}"
     if memory.kind != "device":
         return f"{memory.kind} memory"
-    policy = account_of(memory.device.runtime).policy(memory.device.index)
-    return f"{policy.segment} of {memory.device}, by the policy `{policy.name}`"
+    policy = _policy(memory)
+    private = policy.why_private()
+    why = f", which has no file descriptor: {private}" if private else ""
+    return f"{policy.segment} of {memory.device}, by the policy `{policy.name}`{why}"
 
 
 def open_memory(handle: "Any") -> "tuple[Memory, int, int]":
     """The memory that a handle of another process stands for, and the address and size of the part that was shared.
 
-    Opened several times it is one mapping, which is closed with the last Buffer of it.
-    Raises: ArgumentTypeError, ArgumentValueError; CapabilityError, DeviceError.
+    Memory of the driver's own, opened several times, is one mapping, which is closed with the last Buffer of it.
+    Raises: ArgumentTypeError, ArgumentValueError; CapabilityError, OutOfMemoryError, DeviceError.
     """
     runtime, device = _place(handle, "memory")
+    if not handle.content:
+        from nbxrt.objects.segmentfiles import open_pieces
+
+        _demand(runtime, "mem_import", device)
+        return open_pieces(handle, device)
     _demand(runtime, "ipc_open_mem_handle", device)
     state, whole = state_of(runtime), handle.offset + handle.nbytes
     with state.opening:

@@ -69,7 +69,7 @@ def test_another_process_waits_for_an_event(simulation: Simulation, other: Calla
 
 def test_memory_without_a_handle_of_its_own_says_what_to_do(simulation: Simulation) -> None:
     with pytest.raises(nbxrt.ArgumentValueError, match=r"has no handle[^$]*hint: `Buffer\(nbytes, shareable=True\)`"):
-        nbxrt.Buffer(64).ipc_handle()
+        nbxrt.Buffer(64, kind="pinned").ipc_handle()
     with pytest.raises(nbxrt.ArgumentValueError, match="`shareable` is for device memory, not for pinned memory"):
         nbxrt.Buffer(64, kind="pinned", shareable=True)
 

@@ -114,7 +114,7 @@ def test_physical_memory_is_described_in_the_order_of_its_version(
 
     simulation.open().mem_create(2 << 20, 1)
 
-    assert calls(simulation, "mem_create") == [{"nbytes": 2 << 20, "device": 1, "argument3": 0}]
+    assert calls(simulation, "mem_create") == [{"nbytes": 2 << 20, "device": 1, "sharing": "none", "argument3": 0}]
 
 
 def test_a_driver_call_works_on_a_thread_without_a_context(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -147,3 +149,72 @@ def test_everything_mapped_can_be_released_at_once(simulation: Simulation) -> No
     simulation.release_all()
 
     assert simulation.ledger() == []
+
+
+def open_files() -> list[Path]:
+    """The file descriptors of this process."""
+    return sorted(Path("/proc/self/fd").iterdir())
+
+
+def at(runtime: Runtime, allocation: int, nbytes: int) -> int:
+    """An address of physical memory."""
+    address: int = runtime.mem_address_reserve(nbytes)
+    runtime.mem_map(address, nbytes, 0, allocation)
+    runtime.mem_set_access(address, nbytes, 0)
+    return address
+
+
+def test_a_file_descriptor_of_memory_is_the_memory(runtime: Runtime) -> None:
+    created = runtime.mem_create(2 * MIB, 0, "file")
+    file = runtime.mem_export(created)
+    imported = runtime.mem_import(file)
+    os.close(file)
+    runtime.mem_release(created)
+    first, second = at(runtime, imported, 2 * MIB), at(runtime, imported, 2 * MIB)
+    received = ctypes.create_string_buffer(1)
+
+    runtime.memset(first, 5, 1)
+    runtime.memcpy(ctypes.addressof(received), second, 1, "device_to_host")
+
+    assert received.raw == b"\x05"
+
+
+def test_another_handle_of_mapped_memory_keeps_it(simulation: Simulation) -> None:
+    runtime = simulation.open()
+    address, _allocation = mapped(runtime, 2 * MIB)
+    free = runtime.mem_get_info()[0]
+
+    retained = runtime.mem_retain(address + 5)
+    runtime.mem_unmap(address, 2 * MIB)
+    assert runtime.mem_get_info()[0] == free
+    runtime.mem_release(retained)
+
+    assert runtime.mem_get_info()[0] == free + 2 * MIB
+    with pytest.raises(nbxrt.DeviceError, match="INVALID_VALUE"):
+        runtime.mem_retain(address)
+
+
+def test_memory_that_was_not_created_to_be_shared_is_not_exported(runtime: Runtime) -> None:
+    with pytest.raises(nbxrt.DeviceError, match="INVALID_VALUE"):
+        runtime.mem_export(runtime.mem_create(2 * MIB, 0))
+
+
+def test_a_file_that_is_no_memory_is_not_imported(runtime: Runtime) -> None:
+    with Path(os.devnull).open() as file, pytest.raises(nbxrt.DeviceError, match="INVALID_VALUE"):
+        runtime.mem_import(file.fileno())
+
+
+def test_shared_memory_holds_no_file_once_it_is_given_back(simulation: Simulation) -> None:
+    runtime = simulation.open()
+    runtime.mem_release(runtime.mem_create(2 * MIB, 0))
+    before = open_files()
+
+    created = runtime.mem_create(2 * MIB, 0, "file")
+    file = runtime.mem_export(created)
+    address = at(runtime, runtime.mem_import(file), 2 * MIB)
+    os.close(file)
+    assert len(open_files()) == len(before) + 2
+    runtime.mem_unmap(address, 2 * MIB)
+    simulation.release_all()
+
+    assert open_files() == before

@@ -239,7 +239,12 @@ int sim_capture_forbids(int operation);
 void sim_body_drop(struct body *body);
 
 /* Physical memory of the virtual memory operations. */
-struct allocation { int device, released, maps; uint64_t nbytes, offset, handle; };
+struct allocation {
+    int device, handles, maps;
+    int file;                           /* of its own, for others too; -1: a part of the backing file */
+    int is_foreign;                     /* counted where it was created */
+    uint64_t nbytes, offset;            /* in the file that it is a part of */
+};
 void sim_allocation_unmapped(struct allocation *allocation);
 
 void sim_settle(void);                  /* read the settings from the environment once */

@@ -1,5 +1,7 @@
 /* Virtual memory: ranges of addresses, physical memory, and the one behind the other. */
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "state.h"
 
@@ -90,7 +92,43 @@ int sim_mem_address_free(uint64_t address, uint64_t nbytes)
     return KIND_INVALID_VALUE;
 }
 
-int sim_mem_create(uint64_t nbytes, int device, uint64_t *allocation)
+/* Physical memory that other processes import is a file of its own, with a page behind it that says what it is. */
+struct passport { char magic[8]; int32_t device; uint64_t nbytes; };
+
+static int new_file(uint64_t nbytes, int device)
+{
+#if defined(__linux__)
+    struct passport written = {"simpages", device, nbytes};
+    int file = memfd_create("nbxrt-simulated-pages", MFD_CLOEXEC);
+    if (file >= 0 && !ftruncate(file, (off_t)(nbytes + PAGE))
+        && pwrite(file, &written, sizeof written, (off_t)nbytes) == (ssize_t)sizeof written)
+        return file;
+    if (file >= 0)
+        close(file);
+#else
+    (void)nbytes, (void)device;
+#endif
+    return -1;
+}
+
+static int read_passport(int file, struct passport *found)
+{
+    struct stat facts;
+    if (fstat(file, &facts) || facts.st_size <= PAGE)
+        return 0;
+    uint64_t nbytes = (uint64_t)facts.st_size - PAGE;
+    return pread(file, found, sizeof *found, (off_t)nbytes) == (ssize_t)sizeof *found
+           && !memcmp(found->magic, "simpages", 8) && found->nbytes == nbytes;
+}
+
+static uint64_t new_allocation(struct allocation made)
+{
+    struct allocation *kept = malloc(sizeof *kept);
+    *kept = made;
+    return sim_handle_new(HANDLE_ALLOCATION, kept);
+}
+
+int sim_mem_create(uint64_t nbytes, int device, int sharing, uint64_t *allocation)
 {
     int physical = sim_physical(device);
     if (physical < 0)
@@ -102,20 +140,26 @@ int sim_mem_create(uint64_t nbytes, int device, uint64_t *allocation)
     struct device *owner = &sim_devices[physical];
     if (owner->used > owner->memory || nbytes > owner->memory - owner->used || sim_backing() < 0)
         return KIND_OUT_OF_MEMORY;
+    int is_shared = sharing == MEM_SHARING_FILE, file = is_shared ? new_file(nbytes, physical) : -1;
+    if (is_shared && file < 0)
+        return KIND_NOT_SUPPORTED;
     owner->used += nbytes;
-    struct allocation *made = calloc(1, sizeof *made);
-    *made = (struct allocation){.device = physical, .nbytes = nbytes, .offset = sim_backing_room(nbytes)};
-    made->handle = *allocation = sim_handle_new(HANDLE_ALLOCATION, made);
+    *allocation = new_allocation((struct allocation){.device = physical, .handles = 1, .file = file, .nbytes = nbytes,
+                                                     .offset = is_shared ? 0 : sim_backing_room(nbytes)});
     return KIND_SUCCESS;
 }
 
 /* Physical memory goes when it has neither a handle nor an address. */
 static void forget_if_unused(struct allocation *allocation)
 {
-    if (!allocation->released || allocation->maps)
+    if (allocation->handles || allocation->maps)
         return;
-    sim_devices[allocation->device].used -= allocation->nbytes;
-    sim_backing_forget(allocation->offset, allocation->nbytes);
+    if (!allocation->is_foreign)
+        sim_devices[allocation->device].used -= allocation->nbytes;
+    if (allocation->file >= 0)
+        close(allocation->file);
+    else
+        sim_backing_forget(allocation->offset, allocation->nbytes);
     free(allocation);
 }
 
@@ -131,8 +175,42 @@ int sim_mem_release(uint64_t allocation)
     if (!released)
         return KIND_INVALID_VALUE;
     sim_handle_drop(allocation);
-    released->released = 1;
+    released->handles--;
     forget_if_unused(released);
+    return KIND_SUCCESS;
+}
+
+int sim_mem_retain(uint64_t address, uint64_t *allocation)
+{
+    const struct block *block = sim_block_at(address);
+    if (!block || block->origin != FROM_MAP)
+        return KIND_INVALID_VALUE;
+    block->allocation->handles++;
+    *allocation = sim_handle_new(HANDLE_ALLOCATION, block->allocation);
+    return KIND_SUCCESS;
+}
+
+int sim_mem_export(uint64_t allocation, int *file)
+{
+    const struct allocation *exported = sim_handle_get(HANDLE_ALLOCATION, allocation);
+    if (!exported || exported->file < 0)
+        return KIND_INVALID_VALUE;
+    *file = fcntl(exported->file, F_DUPFD_CLOEXEC, 0);
+    return *file < 0 ? KIND_SYSTEM_ERROR : KIND_SUCCESS;
+}
+
+int sim_mem_import(int file, uint64_t *allocation)
+{
+    struct passport found;
+    if (!read_passport(file, &found) || found.device < 0 || found.device >= sim_settings.devices)
+        return KIND_INVALID_VALUE;
+    if (!offers_it(found.device))
+        return KIND_NOT_SUPPORTED;
+    int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    if (own < 0)
+        return KIND_SYSTEM_ERROR;
+    *allocation = new_allocation((struct allocation){.device = found.device, .handles = 1, .file = own, .is_foreign = 1,
+                                                     .nbytes = found.nbytes});
     return KIND_SUCCESS;
 }
 
@@ -153,7 +231,8 @@ int sim_mem_map(uint64_t address, uint64_t nbytes, uint64_t offset, uint64_t all
         return KIND_INVALID_VALUE;
     if (mapped_within(address, nbytes))
         return KIND_INVALID_VALUE;
-    void *place = mmap(as_pointer(address), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, sim_backing(),
+    int file = mapped->file >= 0 ? mapped->file : sim_backing();
+    void *place = mmap(as_pointer(address), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file,
                        (off_t)(mapped->offset + offset));
     if (place == MAP_FAILED)
         return KIND_OUT_OF_MEMORY;
