@@ -229,6 +229,7 @@ class TestStructures:
                     {"struct": "prop", "by_pointer": {"id": "device"}},
                     {"uint64": 0},
                 ],
+                "ignores": ["sharing"],
                 "library": "runtime",
             },
         }

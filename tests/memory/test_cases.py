@@ -267,7 +267,10 @@ def test_a_pair_that_cannot_is_named_and_the_account_goes_on(
 
 
 @pytest.mark.parametrize("policy", POOLED)
-def test_pooled_memory_that_cannot_be_exported_says_what_it_is(runtime: nbxrt.Runtime, policy: str) -> None:
+def test_pooled_memory_that_cannot_be_exported_says_what_it_is(
+    runtime: nbxrt.Runtime, simulation: Simulation, policy: str
+) -> None:
+    simulation.fail("mem_create", 2, "not_supported")  # the second asks for memory with a file descriptor
     runtime.account = nbxrt.DeviceAllocator(runtime, policy)
 
     with pytest.raises(nbxrt.ArgumentValueError) as caught:
