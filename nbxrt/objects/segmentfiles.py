@@ -1,15 +1,17 @@
 """Memory of virtual-memory segments shared with other processes, by file descriptors of the pieces that it lies in."""
 
 import os
+from functools import partial
 from multiprocessing import reduction
 
+from nbxrt import errors
 from nbxrt.objects.ipc import Handle
 from nbxrt.objects.memory import Memory, OwnedMemory
 from nbxrt.objects.state import refuse_copying
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from nbxrt.objects.device import Device
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SegmentHandle(Handle):
-    """A handle of memory by file descriptors, which it owns: they are closed with it.
+    """A handle of memory by file descriptors, which it owns: they are closed with it, or by `close`.
 
     `multiprocessing` passes it on (queues, pipes, arguments of processes). Bytes alone hold no file descriptors, so
     `pickle` itself refuses it.
@@ -32,8 +34,18 @@ class SegmentHandle(Handle):
 
     @property
     def files(self) -> "tuple[int, ...]":
-        """The file descriptor of each piece, in the order of addresses; `sizes` has the bytes of each."""
+        """The file descriptor of each piece, in the order of addresses; `sizes` has the bytes of each.
+
+        Raises: ArgumentValueError when it is closed.
+        """
+        if len(self._files) != len(self.sizes):
+            raise errors.ArgumentValueError(f"{self!r} is closed", value=self)
         return tuple(self._files)
+
+    def close(self, _close: "Callable[[int], None]" = os.close) -> None:
+        """Close its file descriptors; what was opened from it stays. Closing it again does nothing."""
+        while self._files:
+            _close(self._files.pop())
 
     def __reduce__(self) -> "Any":
         raise refuse_copying(
@@ -42,9 +54,8 @@ class SegmentHandle(Handle):
             "the handle of a `Buffer(nbytes, shareable=True)` is plain data",
         )
 
-    def __del__(self, _close: "Callable[[int], None]" = os.close) -> None:
-        while self._files:
-            _close(self._files.pop())
+    def __del__(self) -> None:
+        self.close()
 
 
 def _reduced(handle: SegmentHandle) -> "tuple[Any, ...]":
@@ -58,9 +69,18 @@ def _received(plain: "dict[str, Any]", sent: "list[Any]") -> SegmentHandle:
     handle._files = []  # noqa: SLF001
     for name, value in plain.items():
         setattr(handle, name, value)
-    for each in sent:
-        handle._files.append(each.detach())  # noqa: SLF001
+    _fill(handle, (each.detach for each in sent))
     return handle
+
+
+def _fill(handle: SegmentHandle, files: "Iterator[Callable[[], int]]") -> None:
+    """Give a handle what each function gives, or close it."""
+    try:
+        for file in files:
+            handle._files.append(file())  # noqa: SLF001
+    except BaseException:
+        handle.close()
+        raise
 
 
 reduction.register(SegmentHandle, _reduced)
@@ -69,8 +89,7 @@ reduction.register(SegmentHandle, _reduced)
 def of_pieces(device: "Device", pieces: "list[tuple[int, int]]", address: int, nbytes: int) -> SegmentHandle:
     """A handle of a range that lies in these pieces of memory. Raises: DeviceError."""
     handle = SegmentHandle(device, tuple(size for _piece, size in pieces), address - pieces[0][0], nbytes)
-    for piece, _size in pieces:
-        handle._files.append(device.on(_exported, device.runtime, piece))  # noqa: SLF001
+    _fill(handle, (partial(device.on, _exported, device.runtime, piece) for piece, _size in pieces))
     return handle
 
 

@@ -97,12 +97,24 @@ def test_a_handle_has_a_file_of_each_piece_and_closes_it(cuda: Simulation) -> No
 def test_an_export_that_fails_leaves_no_file(cuda: Simulation) -> None:
     buffer = nbxrt.Buffer(200 * MIB)
     before = open_files()
+    held = cuda.ledger()
     cuda.fail("mem_export", 2, "not_supported")
 
-    with pytest.raises(nbxrt.DeviceError, match="mem_export"):
+    with pytest.raises(nbxrt.DeviceError, match="mem_export") as caught:
         buffer.ipc_handle()
 
-    assert open_files() == before
+    assert caught.value.kind == "not_supported"
+    assert (open_files(), cuda.ledger()) == (before, held)
+
+
+def test_a_closed_handle_opens_nothing(cuda: Simulation) -> None:
+    handle = nbxrt.Buffer(64).ipc_handle()
+    handle.process = 1
+    handle.close()
+    handle.close()
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="handle of memory of cuda:0 in process 1> is closed"):
+        nbxrt.Buffer.from_ipc_handle(handle)
 
 
 def test_a_device_that_gives_no_files_says_so(cuda: Simulation) -> None:
