@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
+from nbxrt.objects import ipc
 from nbxrt.objects.buffer import Buffer, shared
 from nbxrt.objects.device import as_device
 from nbxrt.objects.memory import OwnedMemory
@@ -35,7 +36,7 @@ def share(comm: Communicator, buffer: Buffer) -> list[Buffer | None]:
 def _said(buffer: Buffer) -> tuple[dict[str, Any], errors.NbxrtError | None]:
     """What this rank tells the others, and its own error: it is raised when they know of it."""
     try:
-        return {"host": host(), "handle": buffer.ipc_handle()}, None
+        return {"host": host(), "handle": ipc.plain_of_buffer(buffer)}, None
     except errors.NbxrtError as error:
         return {"error": error.summary}, error
 

@@ -57,30 +57,37 @@ def shareable(nbytes: int, device: "Device") -> Memory:
 
 
 def of_buffer(buffer: "Buffer") -> Handle:
-    """A handle of a buffer's bytes.
+    """A handle of a buffer's bytes: by files where its memory has them, else plain data.
 
     Raises: CapabilityError quoting the backend's file; ArgumentValueError for memory that has no handle of its own;
     DeviceError.
     """
     memory = buffer.memory
     memory.check()
-    if memory.export is not None:
-        return Handle("memory", memory.device, memory.export, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
     pieces = _policy(memory).pieces_of(buffer.ptr, buffer.nbytes) if _is_pooled(memory) and buffer.nbytes else []
-    if pieces:
-        from nbxrt.objects.segmentfiles import of_pieces
+    if not pieces:
+        return plain_of_buffer(buffer)
+    from nbxrt.objects.segmentfiles import of_pieces
 
-        return of_pieces(memory.device, pieces, buffer.ptr, buffer.nbytes)
+    return of_pieces(memory.device, pieces, buffer.ptr, buffer.nbytes)
+
+
+def plain_of_buffer(buffer: "Buffer") -> Handle:
+    """A handle of a buffer's bytes that is plain data. Raises: as `of_buffer`."""
+    memory = buffer.memory
+    memory.check()
     _demand(buffer.runtime, "ipc_get_mem_handle", memory.device)
-    raise errors.ArgumentValueError(
-        f"{buffer!r} has no handle for other processes: `ipc_get_mem_handle` takes an allocation of the driver's "
-        f"own, and this is {_origin(memory)}",
-        hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
-    )  # fmt: skip
+    if memory.export is None:
+        raise errors.ArgumentValueError(
+            f"{buffer!r} has no handle for other processes: `ipc_get_mem_handle` takes an allocation of the driver's "
+            f"own, and this is {_origin(memory)}",
+            hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
+        )  # fmt: skip
+    return Handle("memory", memory.device, memory.export, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
 
 
 def _is_pooled(memory: Memory) -> bool:
-    """Whether memory is what an account's policy gave out."""
+    """Whether memory is a part of what an account's policy has."""
     return memory.is_counted and memory.kind == "device"
 
 
