@@ -545,7 +545,8 @@ def test_a_kernel_that_is_written_anew_frees_the_former(cuda):
     gc.collect()
 
     assert alive() is None
-    assert [live for live in simulation.ledger() if live.kind == "module"] == []
+    unloads = hasattr(triton.compiler.CompiledKernel, "__del__")  # from 3.8 on
+    assert [live.kind for live in simulation.ledger() if live.kind == "module"] == ([] if unloads else ["module"])
     assert nbxrt.triton.stats()["kernels"] == 1
 
 
