@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [*simulations.NEEDED]
 
 
+@pytest.mark.tier("all")
 def test_a_shell_that_takes_the_lines_has_the_devices(cli: CommandLine) -> None:
     ended = cli("simulate", "cuda", "-o", "sim", "--devices", "3", "--memory", "512M")
 
@@ -33,6 +34,7 @@ def test_a_shell_that_takes_the_lines_has_the_devices(cli: CommandLine) -> None:
     assert ended.err.endswith(" signatures are the vendor's headers'\n")
 
 
+@pytest.mark.tier("all")
 def test_the_version_decides_the_files_and_json_says_them(cli: CommandLine) -> None:
     ended = cli("simulate", "hip", "-o", "sim", "--version", "6.2", "--json")
 

@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.tier("all")
 def test_the_transcripts_are_current(root: Path) -> None:
     command = [sys.executable, str(root / "scripts" / "doctor_transcripts.py"), "--check"]
 

@@ -162,6 +162,7 @@ class TestSelection:
         assert str(caught[0]) == str(caught[1])
 
 
+@pytest.mark.tier("all")
 def test_what_the_path_names_and_is_not_there_is_said_with_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NBXRT_BACKEND_PATH", os.sep + "no/such.yaml")
     with pytest.raises(nbxrt.BackendNotFoundError, match=r"no.such\.yaml` in NBXRT_BACKEND_PATH: there is no such"):
@@ -181,6 +182,7 @@ def test_a_c_form_with_the_wrong_number_of_arguments_is_refused() -> None:
         runtime.c_malloc()  # type: ignore[attr-defined]
 
 
+@pytest.mark.tier("all")
 def test_a_warning_points_at_the_users_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "broken.yaml"
     broken.write_text("contract: 1\nname: broken\n", encoding="utf-8")

@@ -158,6 +158,7 @@ class TestCrashes:
         assert (found["toy"].library, found["toy"].usable, found["toy"].usable_reason) == ("yes", "no", said)
         assert found["host"].usable == "yes"
 
+    @pytest.mark.tier("all")
     def test_a_runtime_that_hangs_is_given_up(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.toy(machine, "for (;;) pause()", monkeypatch)
 

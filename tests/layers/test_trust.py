@@ -200,6 +200,7 @@ def test_a_file_on_the_path_is_refused_by_open_and_told_by_detect(file: Path, mo
     assert "somebody else may change it" in str(nbxrt.detect())
 
 
+@pytest.mark.tier("all")
 def test_what_only_shows_a_file_never_refuses(file: Path, tmp_path: Path) -> None:
     file.chmod(0o666)
     home = str(Path(nbxrt.__file__).parents[1])

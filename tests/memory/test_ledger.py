@@ -231,7 +231,9 @@ OBJECTS: dict[str, Callable[[nbxrt.Runtime], object]] = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy", ["expandable", *(pytest.param(each, marks=pytest.mark.tier("all")) for each in POLICIES[:-1])]
+)
 @pytest.mark.parametrize("what", OBJECTS)
 def test_what_objects_take_is_taken_through_the_account(
     runtime: nbxrt.Runtime, simulation: Simulation, policy: str, what: str

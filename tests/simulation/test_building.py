@@ -61,6 +61,7 @@ def test_a_compiler_that_makes_nothing_is_named(tmp_path: Path, monkeypatch: pyt
         build("cuda", tmp_path / "out", cache=tmp_path / "cache")
 
 
+@pytest.mark.tier("all")
 def test_what_was_compiled_once_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = tmp_path / "bin" / "cc"
     compiler.parent.mkdir()
@@ -76,6 +77,7 @@ def test_what_was_compiled_once_needs_no_compiler(tmp_path: Path, monkeypatch: p
     assert simulation.open().malloc(1)
 
 
+@pytest.mark.tier("all")
 def test_where_the_cache_cannot_be_written_the_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
