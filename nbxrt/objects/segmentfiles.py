@@ -61,7 +61,8 @@ class SegmentHandle(Handle):
 def _reduced(handle: SegmentHandle) -> "tuple[Any, ...]":
     """What `multiprocessing` sends for a handle."""
     plain = {name: getattr(handle, name) for name in (*Handle.__slots__, "sizes")}
-    return _received, (plain, [reduction.DupFd(file) for file in handle.files])
+    sent = [reduction.DupFd(file) for file in handle.files]  # type: ignore[attr-defined,unused-ignore]  # not Windows's
+    return _received, (plain, sent)
 
 
 def _received(plain: "dict[str, Any]", sent: "list[Any]") -> SegmentHandle:
