@@ -138,7 +138,7 @@ MUTATIONS = {
         "policies.kernels.count",
     ),
     "opencl, a number": (OPENCL, "l2_cache_size: 0x101E", "l2_cache_size: 0x101D", "enums.device_attribute"),
-    "opencl, a code": (OPENCL, "not_ready: -7 ", "not_ready: -8 ", "libraries.runtime.status"),
+    "opencl, a code": (OPENCL, "not_ready: -7 ", "not_ready: -9 ", "libraries.runtime.status"),
 }  # fmt: skip
 
 
