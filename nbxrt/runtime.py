@@ -91,7 +91,7 @@ class Runtime(Operations):
         if name.startswith(C_PREFIX) and name[len(C_PREFIX) :] in self.contract["operations"]:
             return self._keep(name, self._c_adapter(name[len(C_PREFIX) :]))
         for operation in self.contract["operations"]:
-            if name in self._binder.symbols(operation):
+            if name in self._binder.variants.symbols(operation):
                 return self._keep(name, self._vendor_function(operation, name))
         raise AttributeError(f"{self!r} has no operation and no vendor function `{name}`")
 
@@ -232,7 +232,7 @@ class Runtime(Operations):
         if self._table is not None:
             return self._table
         rows: dict[str, Any] = {
-            name: self._binder.c_symbol(name) or C_PREFIX + name for name in self.contract["operations"]
+            name: self._binder.variants.c_symbol(name) or C_PREFIX + name for name in self.contract["operations"]
         }
         for key, role in (("rt_libs", "runtime"), ("driver_libs", "driver"), ("management_libs", "management")):
             rows[key] = tuple(self._binder.library_names(role))

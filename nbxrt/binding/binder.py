@@ -6,8 +6,9 @@ import os
 from nbxrt import errors, locks
 from nbxrt.binding import generating
 from nbxrt.binding.failures import Failures, first_use_in
-from nbxrt.binding.layout import C_TYPES, as_tuple, member, structure
-from nbxrt.binding.library import Library, applies, open_library, said_range
+from nbxrt.binding.layout import C_TYPES
+from nbxrt.binding.library import Library, open_library
+from nbxrt.binding.variants import Variants, calls_in, first_of_models
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Binder:
         self.current: Any = Current()
         #: What makes the errors of its operations.
         self.failures = Failures(self)
+        #: What applies here of the variants that the file gives.
+        self.variants = Variants(self)
         self._libraries: dict[str, Library] = {}
         self._lock = locks.RLock()
         self._policies: dict[str, Any] = {}
@@ -95,7 +98,7 @@ class Binder:
 
         Raises: CapabilityError with the file's reason; SymbolNotFoundError; UntestedVersionError.
         """
-        variant = self.variant(operation)
+        variant = self.variants.of(operation)
         form, what = variant[0], variant[4]
         if form == "call":
             return generating.call_function(self, operation, variant)
@@ -115,7 +118,7 @@ class Binder:
         if operation not in self._preparing:
             from nbxrt.binding import preparing
 
-            self._preparing[operation] = preparing.preparing_function(self, operation, self.variant(operation))
+            self._preparing[operation] = preparing.preparing_function(self, operation, self.variants.of(operation))
         prepare = self._preparing[operation]
         return None if prepare is None else prepare(*arguments)
 
@@ -126,7 +129,7 @@ class Binder:
         """
         from nbxrt.binding import sequence
 
-        variants = self._variants_by_model(operation)
+        variants = self.variants.by_model(operation)
         if list(variants) == [""]:
             return sequence.operation_function(self, operation, variants[""])
         models = {state.model for state in self.listed().all()} or set(variants)
@@ -141,23 +144,9 @@ class Binder:
             return made[models.pop()]
         return sequence.by_model(self, operation, made, self._subject_of(operation))
 
-    def _variants_by_model(self, operation: str) -> "dict[str, tuple[Any, ...]]":
-        """The first variant of each model of device that applies here; an empty model stands for all others."""
-        _line, variants = self.description["operations"][operation]
-        here = [each for each in variants if self._is_here(each)] or [self.variant(operation)]
-        return self._by_model(here)
-
-    @staticmethod
-    def _by_model(variants: "Sequence[tuple[Any, ...]]") -> "dict[str, tuple[Any, ...]]":
-        found: dict[str, tuple[Any, ...]] = {}
-        for variant in variants:
-            if variant[0] == "steps":
-                found.setdefault(variant[4][0], variant)
-        return found
-
     def _has_model(self, operation: str) -> bool:
         """Whether a device here is of a model that the operation's steps are for; so it is where there is no device."""
-        variants = self._variants_by_model(operation)
+        variants = self.variants.by_model(operation)
         if "" in variants:
             return True
         devices = self.listed().all()
@@ -268,10 +257,9 @@ class Binder:
         from nbxrt.binding import sequence
 
         takes, gives, variants = part
-        here = [each for each in variants if self._is_here(each)] or list(variants)
         makers = {
             model: sequence.part_function(self, f"{policy}.{name}", variant[4][2], takes, gives, variant[5])
-            for model, variant in self._by_model(here).items()
+            for model, variant in first_of_models(self.variants.here(variants) or variants).items()
         }
         if list(makers) == [""]:
             return makers[""]
@@ -308,65 +296,6 @@ class Binder:
                 self._policies[name] = policies.POLICIES[name](self)
             return self._policies[name]
 
-    def variant(self, operation: str) -> "tuple[Any, ...]":
-        """The variant of an operation that applies on this platform to the library that is here.
-
-        Raises: CapabilityError, UntestedVersionError.
-        """
-        return self._in_range(f"`{operation}`", self._exported(operation), operation)
-
-    def _exported(self, operation: str) -> "list[tuple[Any, ...]]":
-        """The variants of an operation that apply here in some version of the library, which is not asked for its own.
-
-        Raises: CapabilityError.
-        """
-        if operation in self.description["absent"]:
-            raise self.failures.absent(operation)
-        _line, variants = self.description["operations"][operation]
-        system = self.machine.system
-        here = [variant for variant in variants if self._is_for_system(variant)]
-        if not here:
-            raise errors.CapabilityError(
-                f"`{operation}` is not offered by {self.description['title']} on {system}", operation=operation
-            )
-        return [variant for variant in here if self._exports(variant)] or here
-
-    def c_symbol(self, operation: str) -> str:
-        """The vendor's function that has the contract's C form, and a name that is not also the contract's; or empty.
-
-        The library is asked for its version only where the answer depends on it: with some libraries the question
-        alone initialises the runtime, which a later fork does not survive.
-        """
-        try:
-            symbols = {self._c_symbol_of(variant) for variant in self._exported(operation)}
-            return symbols.pop() if len(symbols) == 1 else self._c_symbol_of(self.variant(operation))
-        except errors.CapabilityError:
-            return ""
-
-    def _c_symbol_of(self, variant: "tuple[Any, ...]") -> str:
-        form, *_range, what, _results = variant
-        if form != "call" or not what[4] or what[0][0] in self.contract["operations"]:
-            return ""
-        return self.exported_symbol(what)
-
-    def _is_for_system(self, variant: "tuple[Any, ...]") -> bool:
-        return variant[3] is None or self.machine.system in variant[3]
-
-    def _is_here(self, variant: "tuple[Any, ...]") -> bool:
-        return self._is_for_system(variant) and self._exports(variant)
-
-    def _exports(self, variant: "tuple[Any, ...]") -> bool:
-        if variant[0] == "steps":
-            return self.asks_for_functions or all(
-                self.library(role).exports(symbols) for symbols, role in calls_in(variant[4][2])
-            )
-        if variant[0] != "call":
-            return True
-        try:
-            return self.library(variant[4][1]).exports(variant[4][0])
-        except errors.LibraryNotFoundError:
-            return False
-
     def require(self, operation: str) -> None:
         """See that a required operation can be bound, as far as the runtime library can tell.
 
@@ -375,9 +304,9 @@ class Binder:
         """
         if operation in self.description["absent"]:
             raise self.failures.absent(operation, "no backend can be opened without it: bind it under `operations`")
-        if self.library_role(self.role_of(operation)) == "runtime":
-            variant = self.variant(operation)
-            if not self._exports(variant):
+        if self.library_role(self.variants.role_of(operation)) == "runtime":
+            variant = self.variants.of(operation)
+            if not self.variants.exports(variant):
                 missing = calls_in(variant[4][2]) if variant[0] == "steps" else [(variant[4][0], "runtime")]
                 for symbols, role in missing:
                     self.typed(self.library(role), operation, symbols, None, (), keep_gil=False)
@@ -385,8 +314,8 @@ class Binder:
     def available(self, operation: str) -> bool:
         """Whether the operation can be called: it is offered here, for this version, and the library exports it."""
         try:
-            variant = self.variant(operation)
-            return self._exports(variant) and (variant[0] != "steps" or self._has_model(operation))
+            variant = self.variants.of(operation)
+            return self.variants.exports(variant) and (variant[0] != "steps" or self._has_model(operation))
         except (errors.CapabilityError, errors.LibraryNotFoundError):
             return False
 
@@ -400,19 +329,11 @@ class Binder:
         data = self.description["libraries"].get(self.library_role(role), {})
         return [files[self.machine.system] for _major, files in data.get("names", ()) if self.machine.system in files]
 
-    def exported_symbol(self, call: "tuple[Any, ...]") -> str:
-        """The first of a call's symbols that its library exports, or an empty string."""
-        try:
-            library = self.library(call[1])
-        except errors.LibraryNotFoundError:
-            return ""
-        return next((symbol for symbol in call[0] if library.exports((symbol,))), "")
-
     def vendor_function(self, operation: str, symbol: str) -> "Any":
         """The vendor's function of an operation, typed, in its C form."""
         _line, variants = self.description["operations"][operation]
         with_symbol = [variant for variant in variants if variant[0] == "call" and symbol in variant[4][0]]
-        variant = self._in_range(f"`{symbol}`", with_symbol, operation)
+        variant = self.variants.in_range(f"`{symbol}`", with_symbol, operation)
         library = self.library(variant[4][1])
         if library.needs_start:
             try:
@@ -420,79 +341,6 @@ class Binder:
             except errors.DeviceError:  # the function itself will answer with its status
                 library.clear()
         return generating.vendor_function(self, operation, symbol, variant)
-
-    def _in_range(
-        self, what: str, entries: "Sequence[tuple[Any, ...]]", operation: str, since: int = 1, role: str = ""
-    ) -> "tuple[Any, ...]":
-        """The first entry whose version range holds the library's version; `since` is where the range stands in it."""
-        if all(entry[since] is None and entry[since + 1] is None for entry in entries):
-            return entries[0]
-        library = self.library(role or self._role(operation, entries))
-        version = library.version
-        for entry in entries:
-            if applies(version, entry[since], entry[since + 1]):
-                return entry
-        ranges = " or ".join(said_range(entry[since], entry[since + 1]) for entry in entries)
-        said = f"{what}: {library.path} is version {as_tuple(version)}, and {self.description['file']} knows {ranges}"
-        if self.machine.variable("NBXRT_ALLOW_UNTESTED") == "1" and version:
-            errors.warn(f"{said}; the nearest is taken")
-            return min(entries, key=lambda entry: _distance(version, entry[since], entry[since + 1]))
-        raise errors.UntestedVersionError(
-            said, hint="set NBXRT_ALLOW_UNTESTED=1 to take the nearest", operation=operation, version=version
-        )
-
-    def _role(self, operation: str, entries: "Sequence[tuple[Any, ...]]") -> str:
-        calls = [entry[4] for entry in entries if len(entry) > 4 and entry[0] == "call"]
-        group = self.contract["operations"][operation]["group"]
-        role: str = calls[0][1] if calls else self.contract["groups"][group]
-        return role
-
-    def role_of(self, operation: str) -> str:
-        """The role whose library the operation's first call is in."""
-        if operation not in self.description["operations"]:  # a part of a policy
-            return "runtime"
-        _line, variants = self.description["operations"][operation]
-        return self._role(operation, variants)
-
-    def symbols(self, operation: str) -> "tuple[str, ...]":
-        """The vendor's names that the operation may have here; empty when it is no single vendor function."""
-        if operation in self.description["absent"]:
-            return ()
-        _line, variants = self.description["operations"][operation]
-        system = self.machine.system
-        return tuple(
-            symbol
-            for form, _since, _before, platforms, what, _results in variants
-            if form == "call" and (platforms is None or system in platforms)
-            for symbol in what[0]
-        )
-
-    # numbers and layouts
-
-    def enum(self, kind: str, operation: str) -> "Mapping[str, int]":
-        """The vendor's numbers of an enum's words or a flag set's bits, for the library's version."""
-        entries = self.description["enums"].get(kind)
-        if entries is None:
-            return {}
-        words: Mapping[str, int] = self._in_range(f"enum `{kind}`", entries, operation, 0, self.role_of(operation))[2]
-        return words
-
-    def structure(self, name: str, operation: str, *, is_out: bool = False) -> "tuple[type[ctypes.Structure], bytes]":
-        """A structure's class and its bytes before a call.
-
-        One that the library writes (`is_out`) has the room of its largest variant; all others have their true size: it
-        decides how a structure travels by value, and rows stand one behind the other at it.
-        """
-        layouts = self.description["structs"][name]
-        _since, _before, nbytes, fields, constants = self._in_range(
-            f"structure `{name}`", layouts, operation, 0, self.role_of(operation)
-        )
-        room = max(layout[2] for layout in layouts) if is_out else nbytes
-        kind = structure(name, room, fields)
-        template = kind()
-        for field, value in constants.items():
-            setattr(template, member(field), value)
-        return kind, bytes(template)
 
     # what the generated functions use
 
@@ -537,20 +385,3 @@ class Binder:
         except errors.NbxrtError:
             return -1
         return device
-
-
-def calls_in(steps: "Sequence[tuple[Any, ...]]") -> "list[tuple[tuple[str, ...], str]]":
-    """(symbols, role) of every call in steps, in those inside of them too."""
-    found = []
-    for verb, payload, undo, always in steps:
-        if verb == "call":
-            found.append((payload[0], payload[1]))
-        inner = payload[3] if verb == "each" else ()
-        found += calls_in((*inner, *undo, *always))
-    return found
-
-
-def _distance(version: "tuple[int, ...]", since: "Any", before: "Any") -> "tuple[int, ...]":
-    """How far a version lies outside a range, by its first differing number."""
-    bound = since if since and version < since else before or version
-    return tuple(abs(one - other) for one, other in zip(version, bound, strict=False))

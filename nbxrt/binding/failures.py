@@ -78,12 +78,12 @@ class Failures:
         if self._binder.description["devices"] is not None:
             devices = self._binder.listed()
             return None if devices.all() else devices.why
-        variant = self._binder.variant("device_count")
+        variant = self._binder.variants.of("device_count")
         form, *_range, call, _results = variant
         if form != "call" or not call[4]:
             return None
         library = self._binder.library(call[1])
-        symbol = self._binder.exported_symbol(call)
+        symbol = self._binder.variants.exported_symbol(call)
         cell = ctypes.c_int()
         status = generating.vendor_function(self._binder, "device_count", symbol, variant)(ctypes.addressof(cell))
         return None if status == library.success else self.failing(library, "device_count", symbol)(status, {})

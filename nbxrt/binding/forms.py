@@ -57,7 +57,7 @@ def _length(source: "Source", argument: "tuple[Any, ...]") -> None:
 
 
 def _flags(source: "Source", argument: "tuple[Any, ...]") -> None:
-    bits = source.binder.enum(argument[1], source.operation)
+    bits = source.binder.variants.enum(argument[1], source.operation)
     terms = []
     for word in source.binder.contract["flags"][argument[1]]:
         if word not in source.names:
@@ -161,7 +161,7 @@ def _struct_value(source: "Source", argument: "tuple[Any, ...]") -> None:
 
 
 def _struct_bytes(source: "Source", argument: "tuple[Any, ...]") -> None:
-    kind, _template = source.binder.structure(argument[1], source.operation)
+    kind, _template = source.binder.variants.structure(argument[1], source.operation)
     name, nbytes = argument[2], ctypes.sizeof(kind)
     source.globals[f"_struct_{name}"] = kind.from_buffer_copy
     source.globals["_wrong_size"] = source.binder.failures.wrong_size
@@ -188,7 +188,7 @@ def _struct_whole(source: "Source", argument: "tuple[Any, ...]") -> None:
 
 def _structure_cell(source: "Source", name: str, *, is_out: bool = False) -> str:
     """A cell of the structure that is set to its constants, all else zero, before the call."""
-    kind, template = source.binder.structure(name, source.operation, is_out=is_out)
+    kind, template = source.binder.variants.structure(name, source.operation, is_out=is_out)
     number = source.cell(kind)
     source.globals[f"_template{number}"] = template
     source.globals["_copy"] = ctypes.memmove
@@ -197,7 +197,7 @@ def _structure_cell(source: "Source", name: str, *, is_out: bool = False) -> str
 
 
 def _rows(source: "Source", argument: "tuple[Any, ...]") -> None:
-    kind, _template = source.binder.structure(argument[1], source.operation)
+    kind, _template = source.binder.variants.structure(argument[1], source.operation)
     source.globals["_row"] = kind
     source.call.append("_array")
     source.types.append(ctypes.c_void_p)
@@ -250,7 +250,7 @@ def finished(source: "Source", result: str, kind: str, raw: str) -> str:
         source.globals["_bytes"] = bytes
         return f"_bytes({raw})"
     if kind in source.binder.contract["enums"]:
-        words = {number: word for word, number in source.binder.enum(kind, source.operation).items()}
+        words = {number: word for word, number in source.binder.variants.enum(kind, source.operation).items()}
         source.globals[f"_word_{result}"] = words.get
         return f"_word_{result}({raw}, {raw})"
     return raw

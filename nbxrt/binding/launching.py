@@ -70,7 +70,7 @@ class LaunchCalls:
     def _bound(self, by_configuration: bool) -> LaunchCall:
         if by_configuration and self.data is not None:
             return LaunchCall(self._binder, self.data["library"], self.data["call"], self.data)
-        form, *_range, call, _results = self._binder.variant(_OPERATION)
+        form, *_range, call, _results = self._binder.variants.of(_OPERATION)
         if form != "call":
             raise errors.CapabilityError(
                 f"`{_OPERATION}` of {self._binder.description['title']} is not one call", operation=_OPERATION

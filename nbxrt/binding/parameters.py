@@ -53,7 +53,7 @@ def _device_parameter(source: "Source", name: str) -> None:
 def _enum_parameter(source: "Source", name: str, kind: str) -> None:
     numbered, words = source.binder.contract["enums"][kind]
     # A file without numbers for these words uses none of them: a call that ignores the parameter.
-    numbers = dict(source.binder.enum(kind, source.operation) or {word: at for at, word in enumerate(words)})
+    numbers = dict(source.binder.variants.enum(kind, source.operation) or {word: at for at, word in enumerate(words)})
     if numbered:
         numbers |= {position: numbers[word] for position, word in enumerate(words) if word in numbers}
     source.globals[f"_number_{name}"] = numbers.get

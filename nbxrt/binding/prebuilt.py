@@ -51,7 +51,7 @@ class PrebuiltCall:
 def call_of(binder: "Binder", operation: str) -> "PrebuiltCall | None":
     """The call of an operation that is one vendor function of its handles in order, and 0 as its success; else None."""
     try:
-        form, *_range, call, results = binder.variant(operation)
+        form, *_range, call, results = binder.variants.of(operation)
     except (errors.CapabilityError, errors.LibraryNotFoundError):  # which the operation itself tells
         return None
     if form != "call" or results:
@@ -60,7 +60,7 @@ def call_of(binder: "Binder", operation: str) -> "PrebuiltCall | None":
     takes = [("param", name, "pointer") for name, *_kind in binder.contract["operations"][operation]["takes"]]
     if list(arguments) != takes or returns[0] != "status" or binder.library(role or "runtime").success:
         return None
-    return PrebuiltCall(binder, operation, role, binder.exported_symbol(call))
+    return PrebuiltCall(binder, operation, role, binder.variants.exported_symbol(call))
 
 
 class PrebuiltCalls:

@@ -342,7 +342,7 @@ def _buffer_cell(_binder: "Binder", argument: "tuple[Any, ...]") -> "tuple[Any, 
 
 
 def _struct_cell(binder: "Binder", argument: "tuple[Any, ...]") -> "tuple[Any, Callable[[], Any]]":
-    kind, template = binder.structure(argument[1], "devices", is_out=True)
+    kind, template = binder.variants.structure(argument[1], "devices", is_out=True)
     cell = kind.from_buffer_copy(template)
     (_result, field), *_others = argument[2]
     return cell, lambda: getattr(cell, member(field))

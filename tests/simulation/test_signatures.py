@@ -56,7 +56,7 @@ def test_the_binder_gives_pointer_attributes_the_room_of_their_largest_layout(
 ) -> None:
     runtime = simulate("cuda", version).open()
 
-    kind, _template = runtime._binder.structure("cudaPointerAttributes", "pointer_attributes", is_out=True)
+    kind, _template = runtime._binder.variants.structure("cudaPointerAttributes", "pointer_attributes", is_out=True)
 
     assert ctypes.sizeof(kind) == 88
 
