@@ -14,6 +14,7 @@ from nbxrt.launch import checking, streams, targets, versions
 from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.launch.typed import fits
 from nbxrt.objects.device import Device
+from nbxrt.objects.dtypes import dtype
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.state import runtime_in_force
 
@@ -132,6 +133,8 @@ class CompiledKernel:
                 parameter=name,
                 value=value,
             )
+        if is_pointer:
+            _demand_elements(where, name, bare, value)
         device = checking.pointer(self.name, name, value, runtime) if is_pointer else None
         number = value.data_ptr() if is_pointer else value
         if not is_pointer and value.__class__ is int and not fits(bare, value):
@@ -188,6 +191,24 @@ class CompiledKernel:
                 f"`{self.name}` was compiled for `{self.target}`, and device {device} is `{backend}:{found}`",
                 hint=f"compile it for `{backend}:{found}`",
             )
+
+
+def _demand_elements(where: str, parameter: str, kind: str, array: "Any") -> None:
+    """See that an array has the elements that a pointer was compiled for, as far as it says what it has.
+
+    Raises: ArgumentTypeError.
+    """
+    try:
+        found = dtype(getattr(array, "dtype", None))
+    except errors.NbxrtError:
+        return
+    if found.triton != kind[1:].removeprefix("k"):  # `k` is Triton's mark of a pointer that is only read
+        raise errors.ArgumentTypeError(
+            f"{where} is an array of {found}, and it was compiled as `{kind}`",
+            hint="compile the kernel for these elements, or pass `array.view(dtype)` to have the bytes read as others",
+            parameter=parameter,
+            value=array,
+        )
 
 
 def load_kernel(path: "str | os.PathLike[str]") -> CompiledKernel:

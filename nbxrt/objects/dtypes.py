@@ -30,6 +30,14 @@ class DType:
         return self.name.startswith(("float", "bfloat"))
 
     @property
+    def triton(self) -> str:
+        """Triton's word for it in a kernel's signature, such as `fp32`; empty for a type that Triton does not have."""
+        if self.code == _COMPLEX:
+            return ""
+        letters = {_INT: "i", _UINT: "u", _FLOAT: "fp"}
+        return _TRITON.get(self.name) or f"{letters[self.code]}{self.itemsize * 8}"
+
+    @property
     def numpy(self) -> "Any":
         """The `numpy.dtype`. Raises: CapabilityError where it needs `ml_dtypes`, which is not installed."""
         import numpy as np
@@ -88,6 +96,11 @@ DTYPES: "dict[str, DType]" = {
 _BY_TYPESTR = {each.typestr: each for each in DTYPES.values() if each.typestr}
 #: Python's own types, as NumPy takes them.
 _BY_TYPE = {bool: DTYPES["bool"], int: DTYPES["int64"], float: DTYPES["float64"], complex: DTYPES["complex128"]}
+#: Triton's words for the types that are not its own spelling of their class and bits.
+_TRITON = {
+    "bool": "i1", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e4m3fnuz": "fp8e4b8", "float8_e5m2": "fp8e5",
+    "float8_e5m2fnuz": "fp8e5b16",
+}  # fmt: skip
 #: Letters of the buffer protocol and of `struct`; the sizes of `l` and `L` are the platform's.
 _BY_FORMAT = {
     "?": "bool", "b": "int8", "h": "int16", "i": "int32", "q": "int64", "B": "uint8", "c": "uint8", "H": "uint16",

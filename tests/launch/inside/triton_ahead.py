@@ -171,6 +171,11 @@ def test_another_backend_is_refused_by_name(saved, simulate):
             "argument `y` of `add` is at an address that is no multiple of 16",
         ),
         (lambda k, x: k(x, "x", x, 5), TypeError, "argument `y` of `add` is str"),
+        (
+            lambda k, x: k(x, x, x.view("int32"), 5),
+            TypeError,
+            "`out` of `add` is an array of int32, and it was compiled",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused_by_name(call, error, says, saved, simulate):
