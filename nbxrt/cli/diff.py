@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,8 +15,14 @@ from nbxrt.cli.problems import FINDINGS, FINE, MISUSE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: What tells descriptions apart and is no part of what they mean.
-_IDENTITY = ("name", "file", "layers", "operations", "absent", "libraries", "structs", "enums", "evidence")
+    from nbxrt.catalogue.document import Document
+
+    Path = tuple[str, ...]
+
+#: Sections whose entries are a list of ranges of versions.
+_LAYOUTS = ("structs", "enums")
+#: What tells descriptions apart and is no part of what they mean, or is compared in a way of its own.
+_IDENTITY = ("name", "file", "layers", "operations", "absent", "libraries", *_LAYOUTS, "evidence")
 
 
 @attrs.frozen
@@ -42,7 +47,7 @@ def command(ctx: click.Context, one: str, other: str, as_json: bool, quiet: bool
     when a description cannot be read.
     """
     try:
-        found = differences(descriptions.load(one), descriptions.load(other))
+        found = differences(_Side(one), _Side(other))
     except errors.NbxrtError as error:
         problems.tell(error)
         ctx.exit(MISUSE)
@@ -56,13 +61,36 @@ def command(ctx: click.Context, one: str, other: str, as_json: bool, quiet: bool
     ctx.exit(FINDINGS if found else FINE)
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
+class _Side:
+    """One of the two descriptions: what it means, by path, and what its files say there."""
+
+    def __init__(self, name: str) -> None:
+        from nbxrt.catalogue import loading
+
+        self.meanings = dict(_meanings(descriptions.load(name)))
+        document = loading.whole(*descriptions.source(name)).document
+        assert document is not None  # noqa: S101  # there was no fault
+        self._document: Document = document
+
+    def lines(self, path: Path) -> tuple[str, ...]:
+        """What is said at a path, an item of a list a line; where the files say nothing, what that means."""
+        from nbxrt.catalogue.yaml_text import flow
+
+        if path[0] == "operations":
+            return tuple(_operation(path[1], *self.meanings[path]))
+        written = _written(self._document.data, path)
+        said = _as_lists(self.meanings.get(path)) if written is None else written
+        if isinstance(said, dict) and said.keys() == {"steps"}:
+            said = said["steps"]
+        return tuple(map(flow, said)) if isinstance(said, list) else () if said is None else (flow(said),)
+
+
+def differences(one: _Side, other: _Side) -> list[Difference]:
     """What differs, in the order of the format and then of the contract."""
-    first, second = dict(_meanings(one)), dict(_meanings(other))
     return [
-        Difference(path, *_without_common(_lines(first, path), _lines(second, path)))
-        for path in dict.fromkeys((*first, *second))
-        if first.get(path, _NOTHING) != second.get(path, _NOTHING)
+        Difference(".".join(path), *_without_common(one.lines(path), other.lines(path)))
+        for path in dict.fromkeys((*one.meanings, *other.meanings))
+        if one.meanings.get(path) != other.meanings.get(path)
     ]
 
 
@@ -72,25 +100,11 @@ def _without_common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[tuple
     return (mine, yours) if mine or yours else (one, other)
 
 
-_NOTHING = object()
-
-
 def _write(writer: Writer, difference: Difference) -> None:
     writer.line(difference.path, "bold")
     for sign, lines, style in (("-", difference.one, "red"), ("+", difference.other, "green")):
         for line in lines:
             writer.row(sign, line, column=2, style=style, word=line)
-
-
-def _lines(meanings: Mapping[str, Any], path: str) -> tuple[str, ...]:
-    value = meanings.get(path, _NOTHING)
-    if value is _NOTHING:
-        return ()
-    kind, _dot, name = path.partition(".")
-    if kind == "operations":
-        return tuple(_operation(name, *value))
-    is_list = isinstance(value, tuple) and any(isinstance(item, tuple) for item in value)
-    return tuple(json.dumps(item, ensure_ascii=False) for item in (value if is_list else (value,)))
 
 
 def _operation(name: str, variants: tuple[Any, ...] | None, reason: str) -> Iterator[str]:
@@ -101,31 +115,70 @@ def _operation(name: str, variants: tuple[Any, ...] | None, reason: str) -> Iter
     yield from cforms.variants((0, variants), contract["groups"][contract["operations"][name]["group"]])
 
 
-def _meanings(description: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each thing that a description says, by its path: what two descriptions are compared by."""
-    yield from _flat("", {key: value for key, value in description.items() if key not in _IDENTITY})
+def _written(data: Any, path: Path) -> Any:
+    """What stands in a file at a path, None where nothing does."""
+    for part in path:
+        if not isinstance(data, dict) or part not in data:
+            return None
+        data = data[part]
+    return data
+
+
+def _as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_lists(inner) for key, inner in value.items()}
+    return [_as_lists(each) for each in value] if isinstance(value, tuple) else value
+
+
+#: Where a file says what a description has under keys of its own; in `structs` and `enums` there are none.
+_STANDS: dict[str, Path] = {
+    "visibility": ("presence", "visibility"),
+    "device_required": ("presence", "required"),
+    "triton_architecture": ("triton",),
+    "digits": ("version",),
+    "driver_digits": ("driver_version",),
+    "init_tolerates": ("init",),
+    "only_with_attributes": ("only",),
+    "parts": (),
+    "values": (),
+}
+
+
+def _meanings(description: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Each thing that a description says, by the path at which a file says it: what two are compared by."""
+    told: dict[Path, list[Any]] = {}
+    for path, value in _leaves(description):
+        told.setdefault(path if path[0] in _LAYOUTS else _standing(path), []).append(value)
+    yield from ((path, values[0] if len(values) == 1 else tuple(values)) for path, values in told.items())
+
+
+def _standing(path: Path) -> Path:
+    return tuple(part for key in path for part in _STANDS.get(key, (key,)))
+
+
+def _leaves(description: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    yield from _flat((), {key: value for key, value in description.items() if key not in _IDENTITY})
     for role, library in description["libraries"].items():
-        yield from _flat(f"libraries.{role}", {key: value for key, value in library.items() if key != "line"})
-    for section in ("structs", "enums"):
+        yield from _flat(("libraries", role), {key: value for key, value in library.items() if key != "line"})
+    for section in _LAYOUTS:
         for name, ranges in description[section].items():
             for since, before, *layout in ranges:
-                path = f"{section}.{name}"
                 span = cforms.span(since, before)
                 said = (
                     layout[0] if len(layout) == 1 else dict(zip(("bytes", "fields", "constants"), layout, strict=True))
                 )
-                yield from _flat(f"{path} {span}".rstrip(), said)
+                yield from _flat((section, f"{name} {span}".rstrip()), said)
     for name in descriptions.contract()["operations"]:
         if name in description["operations"]:
-            yield f"operations.{name}", (description["operations"][name][1], "")
+            yield ("operations", name), (description["operations"][name][1], "")
         else:
-            yield f"operations.{name}", (None, description["absent"][name][0])
+            yield ("operations", name), (None, description["absent"][name][0])
 
 
-def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The leaves of nested mappings."""
-    if not isinstance(value, dict):
+def _flat(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    """The leaves of nested mappings, less those that say nothing."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat((*path, str(key)), inner)
+    elif value is not False and value not in (None, "", ()):
         yield path, value
-        return
-    for key, inner in value.items():
-        yield from _flat(f"{path}.{key}" if path else key, inner)

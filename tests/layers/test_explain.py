@@ -184,10 +184,39 @@ def test_a_difference_is_told_by_its_path_and_both_sides(layered: Layered) -> No
     assert (ended.code, ended.err) == (1, "3 differences\n")
     assert ended.out == (
         "priority\n  -  500\n  +  7\n"
-        'libraries.runtime.search\n  +  ["conda", [], {}]\n'
+        "libraries.runtime.search\n  +  conda\n"
         "operations.malloc\n  -  int toyMalloc(void **address, size_t nbytes)\n"
         "  +  int siteMalloc(void **address, size_t nbytes)\n"
     )
+
+
+def test_what_differs_is_shown_as_people_write_it(layered: Layered) -> None:
+    wheel = "{package: acme.lib, folder: {linux: lib}}"
+    site = layered.extend(
+        f"presence: {{visibility: [MINE]}}\nlibraries: {{runtime: {{search: {{append: [{wheel}]}}, hint: install it, "
+        "version: {call: toyVersion, digits: [100]}, status: {success: 0, kinds: {not_ready: [7, 8]}}}}\n"
+    )
+
+    found = {each["path"]: each["other"] for each in json.loads(nbxrt("diff", "--json", "toy", site).out)}
+
+    runtime = "libraries.runtime."
+    assert found["presence.visibility"] == ["MINE"]
+    assert found[runtime + "search"] == [wheel]
+    assert found[runtime + "hint"] == ["install it"]
+    assert found[runtime + "version"] == ["{call: toyVersion, digits: [100]}"]
+    assert found[runtime + "status.kinds.not_ready"] == ["7", "8"]
+    assert found[runtime + "status.name"] == []
+
+
+def test_the_steps_of_objects_are_shown_step_by_step() -> None:
+    found = {each["path"]: each for each in json.loads(nbxrt("diff", "--json", "metal", "opencl").out)}
+
+    assert found["policies.queues.destroy"] == {
+        "path": "policies.queues.destroy",
+        "one": ["{send: release, to: queue}"],
+        "other": ["{call: clReleaseCommandQueue, args: [queue]}"],
+    }
+    assert found["triton"]["one"] == ["{keys: [metal], target: metal}"]
 
 
 def test_an_operation_that_one_side_lacks_shows_its_reason(layered: Layered) -> None:
