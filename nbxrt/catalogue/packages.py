@@ -114,22 +114,26 @@ def _broken(offer: Offer, reason: str, cause: Exception) -> Source:
 def _folder(value: str) -> Path:
     """The folder that a dotted name means, below a package that is found and not imported.
 
-    Raises: ModuleNotFoundError, ValueError, or what a finder raises.
+    Raises: ModuleNotFoundError, NotADirectoryError, ValueError, or what a finder raises.
     """
     if not _MODULE.fullmatch(value):
         message = f"{quoted(value)} is not the dotted name of a package's folder"
         raise ValueError(message)
     top, *below = value.split(".")
     places = _places(top)
-    if not places:
+    if places is None:
         message = f"no package {quoted(top)} is installed"
         raise ModuleNotFoundError(message, name=top)
     folders = [Path(place, *below) for place in places]
-    return next((folder for folder in folders if folder.is_dir()), folders[0])
+    found = next((folder for folder in folders if folder.is_dir()), None)
+    if found is None and (not folders or any(Path(f"{folder}.py").is_file() for folder in folders)):
+        message = f"{quoted(value)} is a module, and no folder that could hold YAML files"
+        raise NotADirectoryError(message)
+    return found or folders[0]
 
 
-def _places(top: str) -> list[str]:
-    """The folders of a top-level package, as the import system would find them."""
+def _places(top: str) -> list[str] | None:
+    """The folders of a top-level package, as the import system would find them; none of a module, None of nothing."""
     module = sys.modules.get(top)
     if module is not None:
         return list(getattr(module, "__path__", ()))
@@ -138,7 +142,7 @@ def _places(top: str) -> list[str]:
         spec = finder.find_spec(top, path)
         if spec is not None:
             return list(spec.submodule_search_locations or ())
-    return []
+    return None
 
 
 def _path() -> list[str]:

@@ -151,12 +151,22 @@ SLOW = pytest.mark.tier("all")
     ("value", "reason", "cause"),
     [
         ("gone.backends", "no package `gone` is installed", "ModuleNotFoundError"),
+        pytest.param("single", "`single` is a module, and no folder", "NotADirectoryError", marks=SLOW),
+        pytest.param("acme.single", "`acme.single` is a module, and no", "NotADirectoryError", marks=SLOW),
         pytest.param("acme.gone", "there is no such file or folder", "FileNotFoundError", marks=SLOW),
         pytest.param("acme.empty", "the folder holds no `*.yaml` file", "FileNotFoundError", marks=SLOW),
         pytest.param("acme.gpu:make", "`acme.gpu:make` is not the dotted name of a", "ValueError", marks=SLOW),
         pytest.param("../../etc", "is not the dotted name", "ValueError", marks=SLOW),
     ],
-    ids=["a package that is gone", "a folder that is gone", "an empty folder", "an object", "a path"],
+    ids=[
+        "a package that is gone",
+        "a module",
+        "a module of a package",
+        "a folder that is gone",
+        "an empty folder",
+        "an object",
+        "a path",
+    ],
 )
 def test_a_broken_entry_point_harms_no_other_and_is_named_when_it_is_selected(
     site: Site, value: str, reason: str, cause: str
@@ -164,6 +174,8 @@ def test_a_broken_entry_point_harms_no_other_and_is_named_when_it_is_selected(
     """F20."""
     site.install("acme-gpu", f"broken = {value}\nacme = acme.gpu", acme__gpu__acme=backend("acme"))
     (site.folder / "acme" / "empty").mkdir()
+    for module in (site.folder / "single.py", site.folder / "acme" / "single.py"):
+        module.write_text(TRAP, "utf-8")
 
     answer = site.open("broken")
 
