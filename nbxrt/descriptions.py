@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.sources import Found, Source
 
     Description = Mapping[str, Any]
+    #: Names of backends, and what loads the description of each; that raises DescriptionError for an unusable file.
+    Loaders = Mapping[str, Callable[[], Description]]
 
 #: Files and folders of backend files, separated as PATH is.
 PATH_VARIABLE = "NBXRT_BACKEND_PATH"
@@ -38,14 +40,21 @@ def overview() -> "dict[str, tuple[Any, ...]]":
 
     A file of NBXRT_BACKEND_PATH that cannot be used is last, with nothing known of it: selecting it says why.
     """
-    users, unusable = _users_files()
-    if not users and not unusable:
+    users = _users_files()
+    if not users:
         return INDEX
-    rows = dict(INDEX)
-    for name, description in users.items():
-        rows[name] = tuple(description[key] for key in ("priority", "kind", "platforms", "triton"))
+    rows, unusable = dict(INDEX), []
+    for name, load in users.items():
+        try:
+            rows[name] = _row(load())
+        except errors.DescriptionError:
+            unusable.append(name)
     rows = dict(sorted(rows.items(), key=lambda row: (row[1][1] == "cpu", row[1][0])))
     return rows | dict.fromkeys(unusable, (None, "unknown", (), None))
+
+
+def _row(description: "Description") -> "tuple[Any, ...]":
+    return tuple(description[key] for key in ("priority", "kind", "platforms", "triton"))
 
 
 def is_path(name: "str | os.PathLike[str]") -> bool:
@@ -68,16 +77,13 @@ def find(name: "str | os.PathLike[str]") -> "tuple[Any, Callable[[], Description
     if is_path(name):
         description = _from_file(os.path.abspath(os.fspath(name)))
         return _key(description), lambda: description
-    users, unusable = _users_files()
-    if name not in users and name not in unusable and name in INDEX:
+    users = _users_files()
+    if name not in users and name in INDEX:
         return ("built in", name), lambda: built_in(str(name))
-    if name not in users and name not in unusable:
-        users, unusable = _packages_files()
-    if name in unusable:
-        raise errors.again(unusable[name])
-    if name not in users:
+    load = users.get(str(name)) or _packages_files().get(str(name))
+    if load is None:
         raise unknown(str(name))
-    return _key(users[name]), lambda: users[name]
+    return _key(load()), load
 
 
 def _key(description: "Description") -> "tuple[Any, ...]":
@@ -97,8 +103,7 @@ def _stamp(path: str) -> "tuple[int, int]":
 
 def needing_a_device(name: str) -> "Description | None":
     """What a built-in backend's presence is told by, where it counts only with a device; None for all others."""
-    users, unusable = _users_files()
-    return None if name in users or name in unusable else NEEDING.get(name)
+    return None if name in _users_files() else NEEDING.get(name)
 
 
 def load(name: "str | os.PathLike[str]") -> "Description":
@@ -140,21 +145,23 @@ def triton(name: str) -> "tuple[tuple[str, ...], str | None] | None":
 
     Metadata of packages is not read for it: what a package offers has been asked for already when it is in force.
     """
-    row = overview().get(name)
-    if row is not None:
-        return row[3]  # type: ignore[no-any-return]
-    offered = _offered[0].get(name) if _offered is not None else None
-    return offered["triton"] if offered is not None else None
+    load = _users_files().get(name) or (None if name in INDEX else (_offered or {}).get(name))
+    if load is None:
+        return INDEX[name][3] if name in INDEX else None
+    try:
+        return load()["triton"]  # type: ignore[no-any-return]
+    except errors.DescriptionError:
+        return None
 
 
 def is_known(name: str) -> bool:
     """Whether `find` knows the name; what packages offer is asked last."""
-    return name in overview() or any(name in each for each in _packages_files())
+    return name in INDEX or name in _users_files() or name in _packages_files()
 
 
 def with_packages() -> "list[str]":
     """Every name, those that only an installed package offers last; reads the metadata of all packages."""
-    return list(dict.fromkeys((*names(), *(name for each in _packages_files() for name in each))))
+    return list(dict.fromkeys((*names(), *_packages_files())))
 
 
 def source(name: "str | os.PathLike[str]") -> "tuple[Source, Found]":
@@ -192,15 +199,15 @@ def unknown(name: str, said: str = "") -> errors.BackendNotFoundError:
     )
 
 
-#: What was read of NBXRT_BACKEND_PATH: its value with the files' stamps, descriptions and errors by name, and what
-#: it names that is not there.
-_read: "tuple[Any, dict[str, Description], dict[str, errors.DescriptionError], tuple[str, ...]]" = (None, {}, {}, ())
+#: What was read of NBXRT_BACKEND_PATH: its value with the files' stamps, what it offers, and what it names that is not
+#: there.
+_read: "tuple[Any, Loaders, tuple[str, ...]]" = (None, {}, ())
 
 #: What was read of files given by path: the stamps of all that decided, and the description.
 _given: "dict[str, tuple[Any, Description]]" = {}
 
-#: What installed packages offer, as `_read`; the installed packages of a process are those it started with.
-_offered: "tuple[dict[str, Description], dict[str, errors.DescriptionError]] | None" = None
+#: What installed packages offer; the installed packages of a process are those it started with.
+_offered: "Loaders | None" = None
 
 
 def _path_stamp() -> "tuple[Any, ...]":
@@ -213,23 +220,23 @@ def _path_stamp() -> "tuple[Any, ...]":
     return (value, loading.stamp(value))
 
 
-def _users_files() -> "tuple[dict[str, Description], dict[str, errors.DescriptionError]]":
-    """Descriptions in NBXRT_BACKEND_PATH, and errors of unusable ones, by name; read anew when a file has changed."""
+def _users_files() -> "Loaders":
+    """What NBXRT_BACKEND_PATH offers; looked for anew when a file has changed. Only what is loaded is validated."""
     global _read  # noqa: PLW0603  # replaced whole
     stamp = _path_stamp()
     if not stamp:
-        return {}, {}
+        return {}
     if _read[0] != stamp:
         from nbxrt.catalogue import loading
 
         _read = (stamp, *loading.on_path(contract()))
-    return _read[1], _read[2]
+    return _read[1]
 
 
 def missing() -> "tuple[str, ...]":
     """What NBXRT_BACKEND_PATH names and nbxrt cannot read as a file or folder of backends, each with its reason."""
     _users_files()
-    return _read[3] if _path_stamp() else ()
+    return _read[2] if _path_stamp() else ()
 
 
 def _from_file(path: str) -> "Description":
@@ -247,11 +254,11 @@ def _from_file(path: str) -> "Description":
     return description
 
 
-def _packages_files() -> "tuple[dict[str, Description], dict[str, errors.DescriptionError]]":
-    """Descriptions that only installed packages offer, and errors of unusable ones, by name."""
+def _packages_files() -> "Loaders":
+    """What only installed packages offer."""
     global _offered  # noqa: PLW0603  # replaced whole
     if _offered is None and not _packages_offer():
-        _offered = {}, {}
+        _offered = {}
     if _offered is None:
         from nbxrt.catalogue import loading
 

@@ -12,7 +12,7 @@ from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue import inheritance, sources
 from nbxrt.catalogue.compiling import compile_backend
 from nbxrt.catalogue.model import Backend, structure
-from nbxrt.errors import DescriptionError
+from nbxrt.errors import DescriptionError, again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,33 +82,41 @@ def explicit(path: str) -> sources.Source:
     return selected(path)[0]
 
 
-def on_path(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError], tuple[str, ...]]:
-    """Descriptions in NBXRT_BACKEND_PATH by name, the errors of those that cannot be used, and what is not there."""
+@attrs.define(eq=False)
+class Load:
+    """Gives the description in a file, made when it is first asked for. An error is kept as well, and raised anew."""
+
+    source: sources.Source
+    found: sources.Found
+    contract: Mapping[str, Any]
+    _made: dict[str, Any] | DescriptionError | None = attrs.field(default=None, init=False)
+
+    def __call__(self) -> dict[str, Any]:
+        """The description. Raises: DescriptionError with every fault."""
+        if self._made is None:
+            try:
+                self._made = compiled(self.source, self.found, self.contract)
+            except DescriptionError as error:
+                self._made = error
+        if isinstance(self._made, DescriptionError):
+            raise again(self._made)
+        return self._made
+
+
+def on_path(contract: Mapping[str, Any]) -> tuple[dict[str, Load], tuple[str, ...]]:
+    """What loads each description in NBXRT_BACKEND_PATH, by name, and what is named there and is not there."""
     found = sources.find()
     named = {name: each for name, each in found.sources.items() if each.origin == sources.PATH_VARIABLE}
-    return (*_compiled(named, found, contract), tuple(map(str, found.missing)))
+    return {name: Load(each, found, contract) for name, each in named.items()}, tuple(map(str, found.missing))
 
 
-def of_packages(contract: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
-    """Descriptions that installed packages offer, as `on_path`; a name that another source has is not theirs."""
+def of_packages(contract: Mapping[str, Any]) -> dict[str, Load]:
+    """What loads each description that installed packages offer; a name that another source has is not theirs."""
     from nbxrt.catalogue import packages  # reads all metadata of the environment
 
     found = sources.find()
-    offered = {name: each for name, each in packages.sources().items() if name not in found.sources}
-    return _compiled(offered, found, contract)
-
-
-def _compiled(
-    chosen: Mapping[str, sources.Source], found: sources.Found, contract: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, DescriptionError]]:
-    descriptions: dict[str, Any] = {}
-    unusable: dict[str, DescriptionError] = {}
-    for name, source in chosen.items():
-        try:
-            descriptions[name] = compiled(source, found, contract)
-        except DescriptionError as error:
-            unusable[name] = error
-    return descriptions, unusable
+    offered = packages.sources().items()
+    return {name: Load(each, found, contract) for name, each in offered if name not in found.sources}
 
 
 def stamp(value: str) -> tuple[Any, ...]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import nbxrt
+from copies import run
 from nbxrt import descriptions
 from nbxrt.catalogue import sources
+from nbxrt.catalogue.sources import data_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Layered
+
+HOME = str(Path(nbxrt.__file__).parents[1])
 
 
 def edit(file: Path, old: str, new: str) -> None:
@@ -45,6 +49,30 @@ def test_an_unchanged_file_is_read_once(layered: Layered) -> None:
     file = layered.extend()
 
     assert descriptions.load(file) is descriptions.load(file)
+
+
+OPENED = """
+import sys
+opened = []
+sys.addaudithook(lambda event, said: opened.append(str(said[0])) if event == "open" else None)
+import nbxrt
+assert nbxrt.open(sys.argv[1]).name == sys.argv[1]
+print(sum(name.endswith("cuda.yaml") for name in opened))
+"""
+
+
+@pytest.mark.tier("all")
+@pytest.mark.parametrize(("name", "reads"), [("plain", "0"), ("mine", "1")])
+def test_only_the_file_that_is_opened_is_read_with_its_base(name: str, reads: str, tmp_path: Path) -> None:
+    host = (data_folder("backends") / "host.yaml").read_text("utf-8")
+    (tmp_path / "plain.yaml").write_text(host.replace("name: host", "name: plain"), "utf-8")
+    (tmp_path / "site.yaml").write_text("contract: 1\nname: site\nextends: cuda\n", "utf-8")
+    (tmp_path / "mine.yaml").write_text("contract: 1\nname: mine\nextends: host\n", "utf-8")
+    code = OPENED if name == "plain" else OPENED.replace("cuda.yaml", "host.yaml")
+
+    said = run(sys.executable, "-c", code, name, cwd=tmp_path, PYTHONPATH=HOME, NBXRT_BACKEND_PATH=str(tmp_path))
+
+    assert said == f"{reads}\n"
 
 
 # Who takes whose place
