@@ -302,8 +302,6 @@ class Binder:
         Other libraries are not opened for it: a toolkit without a driver opens.
         Raises: CapabilityError, SymbolNotFoundError.
         """
-        if operation in self.description["absent"]:
-            raise self.failures.absent(operation, "no backend can be opened without it: bind it under `operations`")
         if self.library_role(self.variants.role_of(operation)) == "runtime":
             variant = self.variants.of(operation)
             if not self.variants.exports(variant):

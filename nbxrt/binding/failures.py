@@ -134,13 +134,12 @@ class Failures:
         error.args = (error.message,)
         return error
 
-    def absent(self, operation: str, hint: str = "") -> errors.CapabilityError:
+    def absent(self, operation: str) -> errors.CapabilityError:
         """The error for an operation that the file does not offer, quoting it."""
         reason, line = self._binder.description["absent"][operation]
         place = errors.place(self._binder.description, line)
         return errors.CapabilityError(
             f"`{operation}` is not offered by {self._binder.description['title']}: {reason}\n  --> {place}",
-            hint=hint,
             operation=operation,
             reason=reason,
             backend=self._binder.description["name"],

@@ -170,6 +170,9 @@ def _check_numbers(document: Document) -> Iterator[Diagnostic]:
         if not 1 <= entry.get("since", 1) <= number:
             path = ("operations", name, "since")
             yield document.diagnostic(path, "bad-number", f"`since` is a number of the contract, 1 to {number}")
+        elif entry.get("since", 1) > 1 and entry.get("required", False):
+            message = f"`{name}` came later, and files that were written before it have to open"
+            yield document.diagnostic(("operations", name, "required"), "bad-number", message)
 
 
 def _check_distinct(document: Document) -> Iterator[Diagnostic]:

@@ -20,9 +20,25 @@ LISTED = 12
 SOURCE_WIDTH = 1000
 
 
+@attrs.frozen
+class Related:
+    """Another place that a fault has to do with: `the first one is`, `taken out`, and where that is."""
+
+    message: str
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.message} at {self.file}:{self.line}:{self.column}"
+
+
 @attrs.frozen(order=True)
 class Diagnostic:
-    """A fault of a file. Lines and columns count from 1, columns in characters; diagnostics order by place."""
+    """A fault of a file. Lines and columns count from 1, columns in characters; diagnostics order by place.
+
+    `related` are other places that it has to do with, in this file or another, and `notes` what else is to be said.
+    """
 
     file: str
     line: int
@@ -33,6 +49,7 @@ class Diagnostic:
     path: str = attrs.field(default="", order=False)
     label: str = attrs.field(default="", order=False)
     source: str = attrs.field(default="", order=False)
+    related: tuple[Related, ...] = attrs.field(default=(), order=False)
     notes: tuple[str, ...] = attrs.field(default=(), order=False)
     hint: str = attrs.field(default="", order=False)
 
@@ -47,7 +64,8 @@ class Diagnostic:
     def to_dict(self) -> dict[str, object]:
         """The fault as data that JSON can carry; a longer line than SOURCE_WIDTH is left out."""
         source = self.source if len(self.source) <= SOURCE_WIDTH else ""
-        return {**attrs.asdict(self), "notes": list(self.notes), "source": source}
+        related = [attrs.asdict(each) for each in self.related]
+        return {**attrs.asdict(self), "related": related, "notes": list(self.notes), "source": source}
 
     def __str__(self) -> str:
         return self.render()
@@ -67,7 +85,7 @@ class Diagnostic:
 
     def _notes(self) -> list[str]:
         margin = " " * len(str(self.line))
-        return [f"{margin} = note: {note}" for note in self.notes]
+        return [f"{margin} = note: {note}" for note in (*self.related, *self.notes)]
 
     def _advice(self) -> list[str]:
         return ["", f"hint: {self.hint}"] if self.hint else []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue.diagnostics import Diagnostic, path_text
+from nbxrt.catalogue.diagnostics import Diagnostic, Related, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +77,11 @@ class Document:
         place = self.place(path)
         return f"{place.value.file}:{place.line}:{place.column}"
 
+    def related(self, path: Sequence[str | int], message: str) -> Related:
+        """The place of the node at a path as what a fault elsewhere has to do with."""
+        place = self.place(path)
+        return Related(message, place.value.file, place.line, place.column)
+
     def at(self, path: Sequence[str | int]) -> Any:
         """The value at a path. Raises: KeyError or IndexError when there is none."""
         node = self.data
@@ -107,8 +112,8 @@ class Document:
     ) -> Diagnostic:
         """A fault of the node at `path`, placed at its value or, with `at="key"`, at its key.
 
-        A container's key is the better place than its first line, and so is the key of an empty value. What a merge key
-        brought says so in a note, since the fault may lie in the merging alone.
+        A container's key is the better place than its first line, and so is the key of an empty value. A merge key that
+        brought the node is related, since the fault may lie in the merging alone.
         """
         document, _entry = self.entry(path)
         place = self.place(path)
@@ -116,7 +121,7 @@ class Document:
         span = (
             place.key if place.key is not None and (at == "key" or not is_scalar or not place.written) else place.value
         )
-        notes = (*facts.pop("notes", ()), *self._merged_by(path))
+        related = (*facts.pop("related", ()), *self._merged_by(path))
         return Diagnostic(
             span.file,
             span.line,
@@ -126,7 +131,7 @@ class Document:
             message,
             path=path_text(path),
             source=document.lines[span.line - 1] if span.line <= len(document.lines) else "",
-            notes=notes,
+            related=related,
             **facts,
         )
 
@@ -146,13 +151,13 @@ class Document:
             yield holder, document, entry
             holder = holder[part]
 
-    def _merged_by(self, path: Sequence[str | int]) -> Iterator[str]:
+    def _merged_by(self, path: Sequence[str | int]) -> Iterator[Related]:
         """Where merge keys brought in what is on the way to a node."""
         for part, (holder, document, _entry) in zip(path, self._way(path), strict=True):
             _holder, places = document.merges.get(id(holder), (None, {}))
             merge = places.get(part)
             if merge is not None:
-                yield f"merged by `<<` at {document.name}:{merge[0]}:{merge[1]}"
+                yield Related("merged by `<<`", document.name, merge[0], merge[1])
 
     def _below(self, document: Document, node: Any) -> Mapping[str | int, tuple[Document, Entry]]:
         """File and entry of each node in a container of `document`."""

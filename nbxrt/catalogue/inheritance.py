@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt.catalogue import layers, reading, validation
-from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, path_text, quoted
+from nbxrt.catalogue.diagnostics import Diagnostic, Related, did_you_mean, listed, path_text, quoted
 from nbxrt.catalogue.forms import names_in
 from nbxrt.catalogue.sources import BUILT_IN
 from nbxrt.catalogue.subject import Subject
@@ -58,9 +58,14 @@ def whole(source: Source, found: Found, contract: Contract) -> Whole:
 
 
 def read(source: Source) -> Document:
-    """The document of a file; a built-in one is read once. Raises: DescriptionError with every fault of its YAML."""
+    """The document of a file; what was read to find its name is not read again, and a built-in one is read once.
+
+    Raises: DescriptionError with every fault of its YAML.
+    """
     if source.origin == BUILT_IN:
         return _built_in(source)
+    if source.document is not None and not source.diagnostics:
+        return source.document
     return reading.read(source.file, source.shown)
 
 
@@ -120,31 +125,32 @@ def _cycle(chain: list[Source], documents: list[Document], base: Source) -> Diag
     first = next(index for index, each in enumerate(chain) if each.shown == base.shown)
     round_trip = documents[: first + 1]
     names = " extends ".join(quoted(each.name) for each in (*reversed(chain[: first + 1]), base))
-    notes = tuple(f"`extends: {extends(each)}` at {each.where(('extends',))}" for each in reversed(round_trip[:-1]))
-    return round_trip[-1].diagnostic(("extends",), "extends-cycle", f"files extend each other: {names}", notes=notes)
+    related = tuple(each.related(("extends",), f"`extends: {extends(each)}`") for each in reversed(round_trip[:-1]))
+    message = f"files extend each other: {names}"
+    return round_trip[-1].diagnostic(("extends",), "extends-cycle", message, related=related)
 
 
 def _because(fault: Diagnostic, documents: list[Document]) -> Diagnostic:
     """A fault of a file that is read only because another one extends it."""
     names = [each.name for each in documents]
     reader = documents[names.index(fault.file) + 1 if fault.file in names else 0]
-    note = f"read because {reader.where(('extends',))} says `extends: {extends(reader)}`"
-    return attrs.evolve(fault, notes=(*fault.notes, note))
+    said = reader.related(("extends",), f"read because of `extends: {extends(reader)}`")
+    return attrs.evolve(fault, related=(*fault.related, said))
 
 
 def _with_places(form: tuple[Diagnostic, ...], documents: list[Document]) -> Iterator[Diagnostic]:
     """The faults of form; `null` where something is required says what it would have taken out."""
     for fault in form:
-        where = _base_place(fault, documents[:-1]) if fault.reference == "required-key" else ""
-        yield attrs.evolve(fault, notes=(*fault.notes, f"what is extended says it at {where}")) if where else fault
+        related = _said_below(fault, documents[:-1]) if fault.reference == "required-key" else ()
+        yield attrs.evolve(fault, related=(*fault.related, *related))
 
 
-def _base_place(fault: Diagnostic, below: list[Document]) -> str:
+def _said_below(fault: Diagnostic, below: list[Document]) -> tuple[Related, ...]:
     for document in reversed(below):
         for path, _entry in document.nodes():
             if path_text(path) == fault.path:
-                return document.where(path)
-    return ""
+                return (document.related(path, "what is extended says it"),)
+    return ()
 
 
 # What the files mean together
@@ -157,8 +163,7 @@ def _faults_of_meaning(merged: Merged, documents: list[Document], contract: Cont
         if fault.file == top.name:
             yield fault
         elif not fault.reference.startswith(_LEFT_OVER):
-            because = _because(fault, documents)
-            yield attrs.evolve(because, notes=(*because.notes, *_changes_behind(fault, merged, documents)))
+            yield _at_the_change(fault, merged, documents) or _because(fault, documents)
     yield from _inherited_ranges(merged, documents, contract)
 
 
@@ -166,18 +171,33 @@ def _faults_of_meaning(merged: Merged, documents: list[Document], contract: Cont
 _LEFT_OVER = ("unused-", "unknown-named")
 
 
-def _changes_behind(fault: Diagnostic, merged: Merged, documents: list[Document]) -> Iterator[str]:
-    """What the files above say of what a fault of their base names: the base alone is right."""
+def _at_the_change(fault: Diagnostic, merged: Merged, documents: list[Document]) -> Diagnostic | None:
+    """The fault of a base at what the files above say of what it names: the base alone is right.
+
+    What is taken out goes before what is changed.
+    """
+    changes = sorted(_changes(fault, merged, documents), key=lambda each: each.value is not None)
+    if not changes:
+        return None
+    said = [
+        each.related(f"{quoted(path_text(each.path))} is {'taken out' if each.value is None else 'changed'}")
+        for each in changes[1:3]
+    ]
+    said += [each for each in fault.related if each.file == fault.file]
+    there = Related(f"{quoted(fault.path)} is", fault.file, fault.line, fault.column)
+    facts: dict[str, Any] = {"label": fault.label, "hint": fault.hint, "notes": fault.notes}
+    return changes[0].diagnostic(fault.reference, fault.message, related=(there, *said), **facts)
+
+
+def _changes(fault: Diagnostic, merged: Merged, documents: list[Document]) -> Iterator[Statement]:
     said = f"{fault.message} {fault.hint}"
     named = {
         path: statements[-1]
         for path, statements in merged.history.items()
         if statements[-1].document is not documents[0] and statements[-1].document.name != fault.file
-        if quoted(str(path[-1])) in said or path_text(path) in said
+        if quoted(str(path[-1])) in said or quoted(path_text(path)) in said
     }
-    for path, last in named.items():
-        if not any(below[:-1] == path for below in named):
-            yield f"{quoted(path_text(path))} is {'taken out' if last.value is None else 'changed'} at {last.where}"
+    yield from (last for path, last in named.items() if not any(below[:-1] == path for below in named))
 
 
 def _inherited_ranges(merged: Merged, documents: list[Document], contract: Contract) -> Iterator[Diagnostic]:
@@ -197,9 +217,9 @@ def _inherited_ranges(merged: Merged, documents: list[Document], contract: Contr
         if inherited:
             names = listed([path_text(path) for path in inherited])
             message = f"`{role}` tells its version in its own way, and inherits ranges of versions: {names}"
-            notes = tuple(f"{path_text(path)} at {merged.document.where(path)}" for path in inherited[:3])
+            related = tuple(merged.document.related(path, path_text(path)) for path in inherited[:3])
             hint = "state them here for this library's versions"
-            yield said[-1].diagnostic("inherited-ranges", message, notes=notes, hint=hint)
+            yield said[-1].diagnostic("inherited-ranges", message, related=related, hint=hint)
 
 
 def _has_range(value: Any) -> bool:

@@ -56,11 +56,13 @@ def told(
     unknown: Iterable[Unknown], missing: Iterable[Missing], document: Document, contract: Contract
 ) -> Iterator[Diagnostic]:
     """The faults behind unknown and missing keys."""
-    yield from (_unknown_key(each, document) for each in unknown)
+    yield from (_unknown_key(each, document, contract) for each in unknown)
     yield from _missing_keys(_not_misspelt(missing, unknown, contract), document, contract)
 
 
-def _unknown_key(unknown: Unknown, document: Document) -> Diagnostic:
+def _unknown_key(unknown: Unknown, document: Document, contract: Contract) -> Diagnostic:
+    if unknown.path == ("absent",) and unknown.key in contract.operations:
+        return _required_absent(unknown.key, f"`{unknown.key}` is required, and cannot be absent", document)
     reference, message = _SECTIONS.get(unknown.path, ("unknown-key", f"unknown key {{}} in {unknown.title}"))
     few = len(unknown.known) <= _LABELLED
     return document.diagnostic(
@@ -69,8 +71,26 @@ def _unknown_key(unknown: Unknown, document: Document) -> Diagnostic:
         message.format(quoted(unknown.key)),
         at="key",
         label=f"known here: {listed(unknown.known)}" if few else "",
-        hint=advice.for_key(unknown.path, unknown.key, _AT_THE_TOP) or did_you_mean(unknown.key, unknown.known),
+        hint=advice.for_key(unknown.path, unknown.key, _AT_THE_TOP)
+        or did_you_mean(unknown.key, _names(unknown, contract)),
     )
+
+
+def _required_absent(name: str, message: str, document: Document) -> Diagnostic:
+    is_bound = "extends" in document.data or name in (document.data.get("operations") or ())
+    hint = "drop this line: it is bound" if is_bound else _TO_BIND
+    return document.diagnostic(("absent", name), "required-operation", message, at="key", hint=hint)
+
+
+#: No backend is without its required operations.
+_TO_BIND = (
+    "bind what is required under `operations`; where the vendor has no such call it may be a constant or a policy"
+)
+
+
+def _names(unknown: Unknown, contract: Contract) -> Iterable[str]:
+    """The names that may have been meant: a required operation too where it cannot stand."""
+    return (*contract.groups, *contract.operations) if unknown.path == ("absent",) else unknown.known
 
 
 _LABELLED = 12
@@ -96,7 +116,7 @@ def _not_misspelt(missing: Iterable[Missing], unknown: Iterable[Unknown], contra
 
 
 def _meant(unknown: Unknown, contract: Contract) -> Iterator[tuple[Path, str]]:
-    near = nearest(unknown.key, unknown.known)
+    near = nearest(unknown.key, _names(unknown, contract))
     yield unknown.path, near
     if unknown.path == ("absent",):
         yield ("operations",), near
@@ -127,16 +147,26 @@ def _call_without_arguments(path: Path, document: Document, contract: Contract) 
 
 
 def _missing_operations(names: list[str], document: Document, contract: Contract) -> Iterator[Diagnostic]:
-    """One message an operation; one a group where all of it is missing, as in a file that was just begun."""
-    hint = "bind it under `operations`, or give a reason under `absent`"
+    """One message an operation; one a group where all of it is missing, as in a file that was just begun.
+
+    Of an absent group only required operations can be missing: they are told where the group is absent.
+    """
+    absent = document.data.get("absent") if names else None
     for group in contract.groups:
-        whole = [name for name, operation in contract.operations.items() if operation.group == group]
-        gone = [name for name in whole if name in names]
-        if len(gone) == len(whole) > 1:
-            message = f"missing operations of group `{group}`: {', '.join(f'`{name}`' for name in gone)}"
-            hint_all = f"bind them under `operations`, or give a reason for `{group}` under `absent`"
-            yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint_all)
+        whole = [operation for operation in contract.operations.values() if operation.group == group]
+        gone = [operation for operation in whole if operation.name in names]
+        said = listed([operation.name for operation in gone])
+        if gone and isinstance(absent, dict) and group in absent:
+            message = f"`{group}` is absent, and of it {said} {'is' if len(gone) == 1 else 'are'} required"
+            yield _required_absent(group, message, document)
+        elif len(gone) == len(whole) > 1:
+            message = f"missing operations of group `{group}`: {said}"
+            needed = [operation.name for operation in gone if operation.required]
+            but = f"; {listed(needed)} cannot be absent" if needed else ""
+            hint = f"bind them under `operations`, or give a reason for `{group}` under `absent`{but}"
+            yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint)
         else:
-            for name in gone:
-                message = f"missing operation `{name}`"
+            for operation in gone:
+                message = f"missing operation `{operation.name}`"
+                hint = _TO_BIND if operation.required else "bind it under `operations`, or give a reason under `absent`"
                 yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue.diagnostics import did_you_mean, path_text, quoted
+from nbxrt.catalogue.diagnostics import Related, did_you_mean, path_text, quoted
 from nbxrt.catalogue.schema_extends import CHANGES
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Statement:
         """A fault of the statement, or of a node below it."""
         return self.document.diagnostic((*self.path, *below), reference, message, **{"at": "key", **facts})
 
+    def related(self, message: str) -> Related:
+        """The statement as what a fault elsewhere has to do with."""
+        return self.document.related(self.path, message)
+
 
 @attrs.frozen(eq=False)
 class Merged:
@@ -92,9 +96,9 @@ class _Unit:
     whole: Statement | None = None
 
     @property
-    def where(self) -> str:
-        """File, line and column of what is in force."""
-        return (self.said or self.shown)[-1].where
+    def last(self) -> Statement:
+        """What is in force."""
+        return (self.said or self.shown)[-1]
 
     def replace(self, statement: Statement) -> None:
         self.whole = statement
@@ -189,22 +193,22 @@ class _Merge:
             return False
         if not is_there:
             message = f"there is no {name} to take out"
-            self.faults.append(statement.diagnostic("nothing-to-change", message, notes=self._notes(statement)))
+            self.faults.append(statement.diagnostic("nothing-to-change", message, related=self._lacking(statement)))
         return is_there
 
-    def _notes(self, statement: Statement) -> tuple[str, ...]:
+    def _lacking(self, statement: Statement) -> tuple[Related, ...]:
         """Where the extended file says that it has nothing of the kind, or would have said it."""
         below = self.documents[: self.documents.index(statement.document)]
         name = str(statement.path[-1])
         absent = self.units.get(("absent", name))
         if statement.path[0] == "operations" and absent is not None and absent.is_there:
-            return (f"absent at {absent.where}",)
+            return (absent.last.related("absent"),)
         for document in reversed(below):
             for end in range(len(statement.path) - 1, 0, -1):
                 if _has(document, statement.path[:end]):
-                    place = document.where(statement.path[:end])
-                    return (f"{quoted(path_text(statement.path[:end]))} of what is extended is at {place}",)
-        return (f"what is extended is {below[-1].name}:1:1",) if below else ()
+                    said = f"{quoted(path_text(statement.path[:end]))} of what is extended is"
+                    return (document.related(statement.path[:end], said),)
+        return (Related("what is extended begins", below[-1].name, 1, 1),) if below else ()
 
     # lists
 
@@ -212,7 +216,7 @@ class _Merge:
         """Change a list: first what is removed, then what is put before and after it; what is in it already moves."""
         if not unit.is_there:
             message = f"there is no {quoted(path_text(unit.path))} to change"
-            self.faults.append(statement.diagnostic("nothing-to-change", message, notes=self._notes(statement)))
+            self.faults.append(statement.diagnostic("nothing-to-change", message, related=self._lacking(statement)))
             return
         items = [*zip(unit.value, self._item_entries(unit), strict=True)]
         if not self._may_take_out(unit, statement):
@@ -242,10 +246,10 @@ class _Merge:
         lacking = [(i, each) for i, each in enumerate(statement.value.get("remove", ())) if each not in unit.value]
         for index, item in lacking:
             message = f"{quoted(item)} is not in the list {quoted(path_text(unit.path))}"
-            note = f"the list is at {unit.where}"
+            related = unit.last.related("the list is")
             known = [each for each in unit.value if isinstance(each, str)]
             hint = did_you_mean(item, known) if isinstance(item, str) else ""
-            facts: dict[str, Any] = {"below": ("remove", index), "at": "value", "notes": (note,), "hint": hint}
+            facts: dict[str, Any] = {"below": ("remove", index), "at": "value", "related": (related,), "hint": hint}
             self.faults.append(statement.diagnostic("nothing-to-change", message, **facts))
         return not lacking
 
@@ -280,12 +284,14 @@ class _Merge:
             return  # one file's own contradiction, which meaning.py tells
         if self.documents.index(bound.document) > self.documents.index(gone.document):
             message = f"`{name}` is not offered by what is extended: {absent.value}"
-            note, hint = f"absent at {gone.where}", f"add `absent: {{{name}: null}}` to bind it"
-            self.faults.append(bound.diagnostic("bound-and-absent", message, notes=(note,), hint=hint))
+            hint = f"add `absent: {{{name}: null}}` to bind it"
+            related = (gone.related("absent"),)
+            self.faults.append(bound.diagnostic("bound-and-absent", message, related=related, hint=hint))
         else:
             message = f"`{name}` is absent here and bound in what is extended"
-            note, hint = f"bound at {bound.where}", f"add `operations: {{{name}: null}}` to turn it off"
-            self.faults.append(gone.diagnostic("bound-and-absent", message, notes=(note,), hint=hint))
+            hint = f"add `operations: {{{name}: null}}` to turn it off"
+            related = (bound.related("bound"),)
+            self.faults.append(gone.diagnostic("bound-and-absent", message, related=related, hint=hint))
 
     # the document
 

@@ -59,17 +59,20 @@ def check_fields(subject: Subject) -> Iterator[Diagnostic]:
 def check_struct_uses(subject: Subject) -> Iterator[Diagnostic]:
     """A structure that a call names is described, with the fields that the call uses."""
     structs = subject.mapping("structs")
+    users: dict[str, list[tuple[Path, str]]] = {}
     for variant in subject.invocations():
         if "args" not in variant.spec:
             continue
         for path, argument in variant.arguments():
             for each in names_in(argument):
                 if each.role == "struct" and each.name not in structs:
-                    message = f"{quoted(each.name)} is not among the file's `structs`"
-                    hint = did_you_mean(each.name, structs)
-                    yield subject.diagnostic((*path, *each.path), "unknown-struct", message, hint=hint)
+                    users.setdefault(each.name, []).append(((*path, *each.path), variant.operation.name))
             if isinstance(argument, dict):
                 yield from _field_faults(subject, path, argument)
+    for name, found in users.items():
+        what = f"{quoted(name)}, which is not among the file's `structs`"
+        facts = subject.lacking(found, (f"uses {what}", f"use {what}"), of=("structs",))
+        yield subject.diagnostic(found[0][0], "unknown-struct", **facts, hint=did_you_mean(name, structs))
 
 
 def _field_faults(subject: Subject, path: Path, argument: dict[str, Any]) -> Iterator[Diagnostic]:
@@ -253,13 +256,13 @@ def _order_faults(subject: Subject, group: Sequence[tuple[Path, dict[str, Any]]]
         for earlier_path, earlier in group[:later]:
             if _may_precede(earlier, spec) or not _range(earlier).overlaps(_range(spec)):
                 continue
-            note = f"the earlier one is at {subject.where(earlier_path)}"
+            related = (subject.related(earlier_path, "the earlier one is"),)
             if _range(earlier).is_everything:
                 message = "this variant is never reached: an earlier one takes every version"
-                yield subject.diagnostic(path, "unreachable-variant", message, notes=(note,))
+                yield subject.diagnostic(path, "unreachable-variant", message, related=related)
             elif not _range(spec).is_everything:
                 message = f"the versions {_said(_range(spec))} overlap those {_said(_range(earlier))}"
-                yield subject.diagnostic(path, "overlapping-versions", message, notes=(note,))
+                yield subject.diagnostic(path, "overlapping-versions", message, related=related)
 
 
 def _may_precede(earlier: dict[str, Any], later: dict[str, Any]) -> bool:
@@ -283,6 +286,23 @@ def _holes(subject: Subject, group: Sequence[tuple[Path, dict[str, Any]]]) -> It
         if one.before is not None and other.since is not None and one.before < other.since:
             message = f"nothing is said of the versions {_said(_Range(one.before, other.since))}"
             yield subject.diagnostic(path, "version-hole", message)
+
+
+def check_required(subject: Subject) -> Iterator[Diagnostic]:
+    """An operation that every backend has is there on every system that the file is written for."""
+    platforms = subject.value("platforms")
+    for name, entries in subject.section("operations").items():
+        operation = subject.contract.operations.get(name)
+        if operation is None or not operation.required:
+            continue
+        specs = [
+            each if isinstance(each, dict) else {} for _path, each in subject.entries(("operations", name), entries)
+        ]
+        for platform in platforms if isinstance(platforms, list) else ():
+            if not any(_is_for(spec, platform) for spec in specs):
+                message = f"`{name}` is required, and nothing is said of it for `{platform}`"
+                hint = f"add a variant for `{platform}`, or drop `{platform}` from `platforms`"
+                yield subject.diagnostic(("operations", name), "required-operation", message, at="key", hint=hint)
 
 
 def check_versions_are_known(subject: Subject) -> Iterator[Diagnostic]:
@@ -310,5 +330,6 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_by_value,
     check_numbers,
     check_versions,
+    check_required,
     check_versions_are_known,
 )

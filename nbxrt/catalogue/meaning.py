@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.document import Path
     from nbxrt.catalogue.subject import Subject, Variant
 
 
@@ -55,13 +56,17 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
     known = subject.mapping("libraries")
     if not known:
         return
+    users: dict[str, list[tuple[Path, str]]] = {}
     for variant in subject.invocations():
         role = subject.role_of(variant)
         if role not in known:
             path = (*variant.path, "library") if "library" in variant.spec else variant.path
-            message = f"`{variant.operation.name}` calls the library `{role}`, which the file does not have"
-            hint = f"describe it under `libraries`, or say `library` here: {listed([*known], 'or')}"
-            yield subject.diagnostic(path, "unknown-role", message, hint=hint)
+            users.setdefault(role, []).append((path, variant.operation.name))
+    for role, found in users.items():
+        what = f"the library `{role}`, which the file does not have"
+        hint = f"describe it under `libraries`, or say `library` where it is called: {listed([*known], 'or')}"
+        facts = subject.lacking(found, (f"calls {what}", f"call {what}"), of=("libraries",))
+        yield subject.diagnostic(found[0][0], "unknown-role", **facts, hint=hint)
     for path, call in _library_calls(subject):
         if "library" in call and call["library"] not in known:
             message = f"the file has no library {quoted(call['library'])}"
@@ -95,15 +100,19 @@ def check_status(subject: Subject) -> Iterator[Diagnostic]:
 
 def check_answers(subject: Subject) -> Iterator[Diagnostic]:
     """An operation whose answer is a status needs that status among the library's kinds."""
+    users: dict[tuple[str, str], list[tuple[Path, str]]] = {}
     for variant in subject.calls():
         kind = variant.operation.done
         role, library = subject.library(subject.role_of(variant))
         if kind is None or library is None or "status" not in library or not signatures.answers_by_status(variant):
             continue
         if kind not in library["status"].get("kinds", {}):
-            message = f"`{variant.operation.name}` answers by the status `{kind}`, which `{role}` has no code for"
-            hint = f"add `{kind}` to `libraries.{role}.status.kinds`, or make the result with `result`"
-            yield subject.diagnostic(variant.path, "missing-kind", message, at="key", hint=hint)
+            users.setdefault((role, kind), []).append((variant.path, variant.operation.name))
+    for (role, kind), found in users.items():
+        what = f"by the status `{kind}`, which `{role}` has no code for"
+        hint = f"add `{kind}` to `libraries.{role}.status.kinds`, or make the result with `result`"
+        facts = subject.lacking(found, (f"answers {what}", f"answer {what}"), of=("libraries", role, "status"))
+        yield subject.diagnostic(found[0][0], "missing-kind", **facts, at="key", hint=hint)
 
 
 def check_tolerated(subject: Subject) -> Iterator[Diagnostic]:
@@ -157,8 +166,8 @@ def check_absent(subject: Subject) -> Iterator[Diagnostic]:
             yield from _idle_group(subject, name, bound)
         elif name in bound:
             message = f"`{name}` is absent and bound"
-            note = f"bound at {subject.where(('operations', name))}"
-            yield subject.diagnostic(("absent", name), "bound-and-absent", message, at="key", notes=(note,))
+            bound_at = subject.related(("operations", name), "bound")
+            yield subject.diagnostic(("absent", name), "bound-and-absent", message, at="key", related=(bound_at,))
         elif absent[name] == absent.get(operation.group):
             message = f"`{name}` is absent by itself and by its group `{operation.group}`, with the same reason"
             yield subject.diagnostic(("absent", name), "absent-twice", message, at="key")

@@ -49,7 +49,7 @@ def check_encodings(subject: Subject) -> Iterator[Diagnostic]:
         other, said = first.setdefault(selector, (path, encoding))
         if said != encoding:
             message = f"{quoted(selector)} has the encoding {quoted(said)} already, in another class"
-            yield subject.diagnostic(path, "bad-encoding", message, notes=(f"there at {subject.where(other)}",))
+            yield subject.diagnostic(path, "bad-encoding", message, related=(subject.related(other, "there"),))
 
 
 def _arguments(number: int) -> str:

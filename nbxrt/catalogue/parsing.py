@@ -15,7 +15,7 @@ import attrs
 import yaml
 
 from nbxrt.catalogue import advice
-from nbxrt.catalogue.diagnostics import Diagnostic, quoted
+from nbxrt.catalogue.diagnostics import Diagnostic, Related, quoted
 from nbxrt.catalogue.document import At, Document, Entry
 
 if TYPE_CHECKING:
@@ -271,8 +271,8 @@ class _Builder:
         line, column, _end = first.at
         same = "" if key.written == first.written else f", the same as {quoted(first.written)}"
         message = f"duplicate key {quoted(key.written)}{same}; first at line {line}"
-        note = f"first at {self.name}:{line}:{column}"
-        self._report_at(key.at, "duplicate-key", message, notes=(note,))
+        related = Related("first", self.name, line, column)
+        self._report_at(key.at, "duplicate-key", message, related=(related,))
 
     def _check_tag(self, event: Any) -> None:
         if event.tag is None:

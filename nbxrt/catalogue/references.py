@@ -48,6 +48,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "parity": (
         "missing-operation",
         "unknown-operation",
+        "required-operation",
         "bound-and-absent",
         "absent-twice",
     ),

@@ -248,7 +248,11 @@ def _top_level(contract: Contract) -> Schema:
             "Why an operation, or a whole group but for its bound operations, is not offered.",
             {
                 **{name: _described(f"Group: {group.says}", "reason") for name, group in contract.groups.items()},
-                **{name: _described(operation.says, "reason") for name, operation in contract.operations.items()},
+                **{
+                    name: _described(operation.says, "reason")
+                    for name, operation in contract.operations.items()
+                    if not operation.required
+                },
             },
         ),
         "headers": headers_rule(contract),
@@ -279,12 +283,16 @@ def _operations(contract: Contract) -> Iterator[tuple[str, Schema]]:
 
 
 def _completeness(contract: Contract) -> Iterator[Schema]:
-    """Every operation is bound, or absent alone or by its group; the error stands at `operations` and names one.
+    """Every required operation is bound, and every other one bound, or absent alone or by its group.
 
-    A group whose operations are all bound is passed by one look, which is most groups of most files.
+    The error stands at `operations` and names one. A group whose operations are all bound is passed by one look, which
+    is most groups of most files.
     """
+    required = [operation.name for operation in contract.operations.values() if operation.required]
+    yield {"properties": {"operations": {"required": required}}}
     for group in contract.groups:
-        members = [operation for operation in contract.operations.values() if operation.group == group]
+        operations = [each for each in contract.operations.values() if each.group == group]
+        members = [operation for operation in operations if not operation.required]
         for since in sorted({operation.since for operation in members}):
             names = [operation.name for operation in members if operation.since == since]
             rule = {"if": _bound(names), "else": {"if": _absent(group), "else": {"allOf": list(map(_answered, names))}}}

@@ -24,7 +24,8 @@ REQUIRED = ("name", "title", "abi", "platforms", "priority", "libraries", "opera
 _EXTENDS = """The name of the backend that this file changes; it then states only what differs.
 
 Replaced as a whole, never in part: each key at the top, each entry of `presence`, `structs`, `messages`, `enums`, \
-`needs`, `operations` and `absent`, and of a library each key (`names`, `search`, `version`, `status` and so on).
+`needs`, `operations`, `absent` and `headers`, and of a library each key (`names`, `search`, `version`, `status` \
+and so on).
 A list replaces the list, or changes `platforms`, `visibility`, `names` or `search` by \
 `{prepend: […], append: […], remove: […]}`.
 `null` takes out what may be left out: an operation, which is then absent because this file says so, or any entry.

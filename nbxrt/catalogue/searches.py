@@ -20,11 +20,11 @@ def check_steps(subject: Subject) -> Iterator[Diagnostic]:
         path = ("libraries", role, "search")
         steps = library.get("search", [])
         for index, step in enumerate(steps):
-            earlier = next((first for first in range(index) if _hides(subject, steps[first], step)), None)
+            earlier = next((each for each in range(index) if _hides(subject, steps[each], step)), None)
             if earlier is not None:
                 message = f"this step is never reached: {_reason(steps[earlier], step)}"
-                note = f"the earlier one is at {subject.where((*path, earlier))}"
-                yield subject.diagnostic((*path, index), "unreachable-step", message, notes=(note,))
+                first = subject.related((*path, earlier), "the earlier one is")
+                yield subject.diagnostic((*path, index), "unreachable-step", message, related=(first,))
 
 
 def _hides(subject: Subject, earlier: Any, step: Any) -> bool:
@@ -50,8 +50,8 @@ def check_file_names(subject: Subject) -> Iterator[Diagnostic]:
                 first = seen.setdefault((platform, str(file)), path)
                 if platform != "major" and first != path:
                     message = f"the file name {quoted(file)} stands in an earlier name for `{platform}` already"
-                    note = f"the earlier one is at {subject.where(first)}"
-                    yield subject.diagnostic(path, "unreachable-name", message, notes=(note,))
+                    earlier = subject.related(first, "the earlier one is")
+                    yield subject.diagnostic(path, "unreachable-name", message, related=(earlier,))
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (check_steps, check_file_names)

@@ -444,8 +444,8 @@ def check_minted(subject: Subject) -> Iterator[Diagnostic]:
     missing = [part for part in ("read", "write") if part not in given]
     if minted and given and missing:
         message = f"the host does not see what this file allocates: `transfers` needs {listed(missing)}"
-        note = f"an object gets an address of its own at {subject.where(minted[0][0])}"
-        yield subject.diagnostic(("policies", "transfers"), "wrong-policy", message, at="key", notes=(note,))
+        gets = subject.related(minted[0][0], "an object gets an address of its own")
+        yield subject.diagnostic(("policies", "transfers"), "wrong-policy", message, at="key", related=(gets,))
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (

@@ -226,14 +226,18 @@ def check_enums(subject: Subject) -> Iterator[Diagnostic]:
     if ("enums",) in subject.broken:
         return
     enums = subject.mapping("enums")
+    users: dict[str, list[tuple[Path, str]]] = {}
     for variant in subject.calls():
         types = {each.name: each.type for each in variant.operation.takes}
         for path, _argument, name in variant.named():
             enum = name.name if name.role == "flags" else types.get(name.name, "")
             is_enum = enum in subject.contract.enums or enum in subject.contract.flags
             if is_enum and name.role in ("flags", "parameter") and enum not in enums:
-                message = f"`{variant.operation.name}` passes a word of `{enum}`, and the file has no `enums.{enum}`"
-                yield subject.diagnostic(path, "missing-enum", message)
+                users.setdefault(enum, []).append((path, variant.operation.name))
+    for enum, found in users.items():
+        what = f"a word of `{enum}`, and the file has no `enums.{enum}`"
+        facts = subject.lacking(found, (f"passes {what}", f"pass {what}"), of=("enums",))
+        yield subject.diagnostic(found[0][0], "missing-enum", **facts)
 
 
 def check_constants(subject: Subject) -> Iterator[Diagnostic]:

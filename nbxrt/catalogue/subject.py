@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt.catalogue.contract import Operation
+from nbxrt.catalogue.diagnostics import listed, path_text, quoted
 from nbxrt.catalogue.forms import Name, names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nbxrt.catalogue.contract import Contract
-    from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.diagnostics import Diagnostic, Related
     from nbxrt.catalogue.document import Document, Path
+
+
+#: Of those that need one thing, how many are shown with their places.
+_SHOWN = 4
 
 
 @attrs.frozen(eq=False)
@@ -79,9 +84,23 @@ class Subject:
         """A fault at the value of `path`, or with `at="key"` at its key."""
         return self.document.diagnostic(path, reference, message, **facts)
 
-    def where(self, path: Path) -> str:
-        """File, line and column of a node, for notes."""
-        return self.document.where(path)
+    def lacking(self, users: Sequence[tuple[Path, str]], says: tuple[str, str], *, of: Path) -> dict[str, Any]:
+        """What a fault says of all that need one thing which is not there: one cause is one fault, at the first user.
+
+        `users` are paths with the names of operations, `says` goes on from one name and from several, and the thing
+        would stand in what is at `of`, if that is there.
+        """
+        names = list(dict.fromkeys(name for _path, name in users))
+        also = [self.related(path, "also") for path, _name in users[1:_SHOWN]]
+        there = self.document.data
+        for part in of:
+            there = there.get(part) if isinstance(there, dict) else None
+        where = [self.related(of, f"{quoted(path_text(of))} is")] if there is not None else []
+        return {"message": f"{listed(names)} {says[len(names) > 1]}", "related": (*also, *where)}
+
+    def related(self, path: Path, message: str) -> Related:
+        """A node that a fault elsewhere has to do with."""
+        return self.document.related(path, message)
 
     def value(self, *path: str) -> Any:
         """The value at a path, None when there is none or its form is wrong."""

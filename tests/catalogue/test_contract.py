@@ -29,10 +29,24 @@ def test_an_operation_has_what_the_file_says() -> None:
 @pytest.mark.checkout
 def test_the_page_of_the_format_names_what_every_backend_needs(contract: Contract, root: Path) -> None:
     page = (root / "docs" / "format.md").read_text("utf-8")
-    said = re.search(r"can be opened when it has at least (.*)\.\n", page)
+    section = page.partition("### What every backend has\n")[2].partition("\n## ")[0]
+    first = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
 
-    assert said is not None
-    assert set(re.findall(r"`(\w+)`", said[1])) == {each.name for each in contract.operations.values() if each.required}
+    named = re.findall(r"`(\w+)`", "".join(first))
+
+    assert sorted(named) == sorted(each.name for each in contract.operations.values() if each.required)
+
+
+def test_what_came_later_is_required_of_no_backend() -> None:
+    """Files that were written before it have to open."""
+    text = TEXT.replace("contract: 1\n", "contract: 2\n", 1)
+    later = "\n  warp:\n    group: device\n    says: Faster.\n    takes: {}\n    gives: {}\n    c: []\n    since: 2\n"
+
+    with pytest.raises(DescriptionError) as raised:
+        contracts.read(f"{text.rstrip()}{later}    required: true\n".encode())
+
+    assert [fault.path for fault in raised.value.diagnostics] == ["operations.warp.required"]
+    assert contracts.read(f"{text.rstrip()}{later}".encode()).operations["warp"].since == 2
 
 
 def test_the_names_that_a_device_has_are_refused_for_what_is_kept_of_it() -> None:

@@ -8,7 +8,7 @@ import pickle
 import attrs
 import pytest
 
-from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, nearest, path_text, quoted
+from nbxrt.catalogue.diagnostics import Diagnostic, Related, did_you_mean, listed, nearest, path_text, quoted
 from nbxrt.errors import DescriptionError
 
 FAULT = Diagnostic(
@@ -21,7 +21,8 @@ FAULT = Diagnostic(
     path="libraries.runtime.search[0].libary",
     label="a `package` step takes `package` and `library`",
     source="      - {python: rocm_sdk, libary: amdhip64}",
-    notes=("read because `site.yaml:3:10` says `extends: hip`",),
+    related=(Related("read because of `extends: hip`", "site.yaml", 3, 10),),
+    notes=("it is the only one",),
     hint="did you mean `library`?",
 )
 
@@ -33,7 +34,8 @@ def test_a_fault_shows_message_place_line_caret_note_and_hint() -> None:
         "   |\n"
         "14 |       - {python: rocm_sdk, libary: amdhip64}\n"
         "   |                            ^^^^^^ a `package` step takes `package` and `library`\n"
-        "   = note: read because `site.yaml:3:10` says `extends: hip`\n"
+        "   = note: read because of `extends: hip` at site.yaml:3:10\n"
+        "   = note: it is the only one\n"
         "\n"
         "hint: did you mean `library`?"
     )
@@ -46,7 +48,8 @@ def test_a_fault_fits_one_line() -> None:
 def test_a_fault_is_data_that_json_carries() -> None:
     data = json.loads(json.dumps(FAULT.to_dict()))
 
-    assert Diagnostic(**{**data, "notes": tuple(data["notes"])}) == FAULT
+    related = tuple(Related(**each) for each in data.pop("related"))
+    assert Diagnostic(**{**data, "notes": tuple(data["notes"]), "related": related}) == FAULT
 
 
 def test_faults_order_by_place() -> None:
@@ -123,6 +126,7 @@ def test_long_values_and_paths_are_cut() -> None:
 def test_what_a_file_says_neither_breaks_a_line_nor_commands_the_terminal() -> None:
     said = "\x1b[2J\r\n\x9b\u202e\udcff"
     fault = attrs.evolve(FAULT, file=said, message=said, path=said, label=said, notes=(said,), hint=said)
+    fault = attrs.evolve(fault, related=(Related(said, said, 1, 1),))
 
     assert all(line.isprintable() for line in [fault.one_line(), *fault.render().split("\n")])
     assert len(fault.render().splitlines()) == len(FAULT.render().splitlines())

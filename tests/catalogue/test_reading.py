@@ -148,7 +148,7 @@ def test_a_key_given_twice_is_refused_with_both_places() -> None:
 
     (fault,) = raised.value.diagnostics
     assert fault.one_line() == "x.yaml:3:1: duplicate key `malloc`; first at line 1"
-    assert fault.notes == ("first at x.yaml:1:1",)
+    assert [*map(str, fault.related)] == ["first at x.yaml:1:1"]
 
 
 def test_a_key_given_twice_inside_a_list_item_is_refused() -> None:
@@ -191,8 +191,8 @@ def test_a_merged_key_has_its_place_where_the_anchor_is() -> None:
     assert (merged.line, merged.column, merged.written) == (1, 14, "3")
     assert (own.line, own.column, own.written) == (2, 13, "2")
     fault = document.diagnostic(("c", "d"), "wrong-value", "no")
-    assert fault.notes == ("merged by `<<` at x.yaml:2:5",)
-    assert document.diagnostic(("c", "b"), "wrong-value", "no").notes == ()
+    assert [*map(str, fault.related)] == ["merged by `<<` at x.yaml:2:5"]
+    assert document.diagnostic(("c", "b"), "wrong-value", "no").related == ()
 
 
 def test_what_was_merged_and_is_gone_is_nobodys_merge_key() -> None:
@@ -200,10 +200,9 @@ def test_what_was_merged_and_is_gone_is_nobodys_merge_key() -> None:
     document = reading.read(inline.encode(), "x.yaml")
 
     for number in range(200):
-        assert document.diagnostic((f"a{number}", "d", 0, "b"), "wrong-value", "no").notes == ()
-        assert document.diagnostic((f"a{number}", "b"), "wrong-value", "no").notes == (
-            f"merged by `<<` at x.yaml:{number + 1}:{len(str(number)) + 5}",
-        )
+        assert document.diagnostic((f"a{number}", "d", 0, "b"), "wrong-value", "no").related == ()
+        (merge,) = document.diagnostic((f"a{number}", "b"), "wrong-value", "no").related
+        assert str(merge) == f"merged by `<<` at x.yaml:{number + 1}:{len(str(number)) + 5}"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Faults = Callable[[Any], tuple[Diagnostic, ...]]
 
 OPERATIONS = list(contracts.load().operations)
+REQUIRED = [name for name, operation in contracts.load().operations.items() if operation.required]
 SHIPPED = sorted(
     (each for each in data_folder("backends").iterdir() if each.name.endswith(".yaml")), key=lambda each: each.name
 )
@@ -65,7 +66,7 @@ def test_an_operation_that_is_removed_is_missed_by_its_name(name: str, toy: dict
 
     assert [(fault.reference, fault.path) for fault in found] == [("missing-operation", "operations")]
     assert found[0].message == f"missing operation `{name}`"
-    assert "`absent`" in found[0].hint
+    assert ("a reason under `absent`" in found[0].hint) is not contracts.load().operations[name].required
 
 
 @pytest.mark.tier("all")
@@ -90,6 +91,36 @@ def test_an_operation_that_is_removed_from_a_shipped_file_is_missed_by_its_name(
         found = validation.check(document, contract)
 
         assert f"missing operation `{name}`" in [fault.message for fault in found], name
+
+
+@pytest.mark.parametrize("by", ["itself", "its group"])
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_required_operation_that_is_absent_is_told_at_its_reason(
+    name: str, by: str, toy: dict[str, Any], faults: Faults
+) -> None:
+    absent = name if by == "itself" else contracts.load().operations[name].group
+    del toy["operations"][name]
+    toy["absent"][absent] = "the vendor has none"
+    text = yaml.safe_dump(toy, sort_keys=False, width=1000)
+
+    (fault,) = faults(text)
+
+    assert (fault.reference, fault.path, fault.source.strip()) == (
+        "required-operation", f"absent.{absent}", f"{absent}: the vendor has none",
+    )  # fmt: skip
+    assert f"`{name}`" in fault.message
+    assert fault.hint.startswith("bind what is required under `operations`")
+
+
+def test_what_is_required_is_there_on_every_system(toy: dict[str, Any], faults: Faults) -> None:
+    toy["platforms"] = ["linux", "macos"]
+    toy["libraries"]["runtime"]["names"][0]["macos"] = "libtoy.dylib"
+    toy["operations"]["sync"] = [{"call": "a", "platform": "linux"}, {"call": "b", "platform": ["linux", "windows"]}]
+    toy["operations"]["mem_get_info"] = {"call": "c", "platform": "linux"}
+
+    found = [fault for fault in faults(toy) if fault.reference == "required-operation"]
+
+    assert shown(tuple(found)) == ["operations.sync: `sync` is required, and nothing is said of it for `macos`"]
 
 
 def test_an_operation_that_the_contract_gained_is_missed(toy: dict[str, Any], contract: Contract) -> None:
@@ -117,7 +148,7 @@ def test_a_file_that_was_just_begun_is_told_by_group(toy: dict[str, Any], faults
 
     messages = [fault.message for fault in faults(toy)]
 
-    assert "missing operations of group `error`: `get_last_error`, `peek_last_error`" in messages
+    assert "missing operations of group `error`: `get_last_error` and `peek_last_error`" in messages
     assert len(messages) == len(contracts.load().groups)
 
 

@@ -276,7 +276,7 @@ def test_a_broken_library_is_a_finding(toy: Toy) -> None:
 @on_linux
 @pytest.mark.needs("cc")
 def test_a_backend_that_cannot_be_opened_yet_is_no_broken_library(toy: Toy) -> None:
-    run = toy.add(card=False, without=["malloc"])
+    run = toy.add(card=False, operations={"malloc": "toyMallocOfLaterVersions"})
 
     assert run("doctor").code == 0
 

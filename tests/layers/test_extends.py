@@ -166,9 +166,9 @@ def test_removing_an_item_that_the_list_does_not_have_is_told_with_both_places(l
 
     assert (fault.reference, fault.line, fault.column) == ("nothing-to-change", 4, 41)
     assert fault.message == "`conda` is not in the list `libraries.runtime.search`"
-    (note,) = fault.notes
+    (related,) = fault.related
     line = (layered.folder / "toy.yaml").read_text("utf-8").splitlines().index("    search:") + 1
-    assert note == f"the list is at {layered.folder / 'toy.yaml'}:{line}:5"
+    assert str(related) == f"the list is at {layered.folder / 'toy.yaml'}:{line}:5"
 
 
 def test_changing_a_list_that_is_not_there_is_a_fault(layered: Layered) -> None:
@@ -229,7 +229,7 @@ def test_null_on_what_is_required_is_told_with_both_places(layered: Layered) -> 
     line = (layered.folder / "toy.yaml").read_text("utf-8").splitlines().index("  malloc: toyMalloc") + 1
     assert (fault.reference, fault.line, fault.column) == ("required-key", 4, 22)
     assert fault.message == "`operations.malloc` is required, and cannot be taken out"
-    assert fault.notes == (f"what is extended says it at {layered.folder / 'toy.yaml'}:{line}:3",)
+    assert [*map(str, fault.related)] == [f"what is extended says it at {layered.folder / 'toy.yaml'}:{line}:3"]
 
 
 def test_null_on_an_unknown_key_is_an_unknown_key(layered: Layered) -> None:
@@ -247,7 +247,7 @@ def test_null_on_what_is_absent_already_is_told_with_both_places(layered: Layere
         "nothing-to-change",
         "there is no `operations.host_register` to take out",
     )
-    assert fault.notes == (f"absent at {layered.folder / 'toy.yaml'}:{line}:3",)
+    assert [*map(str, fault.related)] == [f"absent at {layered.folder / 'toy.yaml'}:{line}:3"]
 
 
 def test_an_empty_value_is_not_null(layered: Layered) -> None:
@@ -276,7 +276,7 @@ def test_binding_what_the_base_gives_a_reason_against_is_told_with_both_places(l
     line = (layered.folder / "toy.yaml").read_text("utf-8").splitlines().index("  host_register: the toy has none") + 1
     assert (fault.reference, fault.line, fault.column) == ("bound-and-absent", 4, 14)
     assert fault.message == "`host_register` is not offered by what is extended: the toy has none"
-    assert fault.notes == (f"absent at {layered.folder / 'toy.yaml'}:{line}:3",)
+    assert [*map(str, fault.related)] == [f"absent at {layered.folder / 'toy.yaml'}:{line}:3"]
     assert fault.hint == "add `absent: {host_register: null}` to bind it"
 
 
@@ -295,7 +295,7 @@ def test_a_reason_for_what_the_base_binds_is_told_with_both_places(layered: Laye
         "bound-and-absent",
         "add `operations: {mem_get_info: null}` to turn it off",
     )
-    assert fault.notes[0].startswith(f"bound at {layered.folder / 'toy.yaml'}:")
+    assert str(fault.related[0]).startswith(f"bound at {layered.folder / 'toy.yaml'}:")
 
 
 def test_a_reason_that_is_taken_back_without_a_symbol_leaves_the_operation_missing(layered: Layered) -> None:
@@ -325,7 +325,7 @@ def test_a_cycle_is_told_with_every_place(layered: Layered) -> None:
     assert fault.reference == "extends-cycle"
     assert fault.message == "files extend each other: `site` extends `other` extends `site`"
     assert (fault.file, fault.line) == (str(layered.folder / "site.yaml"), 3)
-    assert fault.notes == (f"`extends: site` at {other}:3:1",)
+    assert [*map(str, fault.related)] == [f"`extends: site` at {other}:3:1"]
 
 
 def test_a_fault_of_the_base_says_why_it_was_read(layered: Layered) -> None:
@@ -334,16 +334,26 @@ def test_a_fault_of_the_base_says_why_it_was_read(layered: Layered) -> None:
     fault = layered.fault("")
 
     assert (fault.file, fault.reference) == (str(layered.folder / "toy.yaml"), "wrong-type")
-    assert fault.notes == (f"read because {layered.folder / 'site.yaml'}:3:1 says `extends: toy`",)
+    assert [*map(str, fault.related)] == [f"read because of `extends: toy` at {layered.folder / 'site.yaml'}:3:1"]
 
 
-def test_a_fault_of_an_inherited_value_stands_where_it_was_written(layered: Layered) -> None:
-    faults = layered.faults("enums: {memcpy_kind: null}\n")
+def test_what_an_inherited_value_lacks_is_told_once_and_where_it_was_taken_out(layered: Layered) -> None:
+    fault = layered.fault("enums: {memcpy_kind: null}\n")
 
-    assert {(fault.file, fault.reference) for fault in faults} == {(str(layered.folder / "toy.yaml"), "missing-enum")}
-    assert all("says `extends: toy`" in fault.notes[0] for fault in faults)
-    taken_out = f"`enums.memcpy_kind` is taken out at {layered.folder / 'site.yaml'}:4:9"
-    assert {fault.notes[1:] for fault in faults} == {(taken_out,)}
+    assert (fault.file, fault.line, fault.column) == (str(layered.folder / "site.yaml"), 4, 9)
+    assert fault.reference == "missing-enum"
+    assert fault.message == (
+        "`memcpy` and `memcpy_async` pass a word of `memcpy_kind`, and the file has no `enums.memcpy_kind`"
+    )
+    assert str(fault.related[0]).startswith(f"`operations.memcpy` is at {layered.folder / 'toy.yaml'}:")
+
+
+def test_a_library_that_is_taken_out_is_one_fault_that_lists_its_users(layered: Layered) -> None:
+    fault = layered.fault("libraries: {driver: null}\n", base="cuda")
+
+    assert (fault.file, fault.line, fault.column) == (str(layered.folder / "site.yaml"), 4, 13)
+    assert fault.message.startswith("`device_name`, `device_uuid`, `event_record`, ")
+    assert fault.message.endswith(" more call the library `driver`, which the file does not have")
 
 
 def test_names_in_headers_of_what_a_file_replaces_may_be_left_over(layered: Layered) -> None:
@@ -386,7 +396,7 @@ def test_a_library_with_its_own_version_scheme_inherits_no_ranges(layered: Layer
     assert fault.message == (
         "`runtime` tells its version in its own way, and inherits ranges of versions: `operations.sync`"
     )
-    assert fault.notes[0].startswith(f"operations.sync at {layered.folder / 'toy.yaml'}:")
+    assert str(fault.related[0]).startswith(f"operations.sync at {layered.folder / 'toy.yaml'}:")
 
 
 def test_ranges_of_its_own_are_its_own(layered: Layered) -> None:

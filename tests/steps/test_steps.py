@@ -254,7 +254,7 @@ def test_a_child_that_was_forked_is_told_so_and_touches_nothing_of_its_parent(sh
 
 
 def test_a_backend_that_lacks_what_every_one_needs_says_what_to_bind(shelf: Callable[..., Shelf]) -> None:
-    with pytest.raises(nbxrt.CapabilityError, match="`sync` is not offered by Shelf: the shelf tells") as caught:
+    with pytest.raises(nbxrt.DescriptionError, match="`device` is absent, and of it `sync` is required") as caught:
         shelf(operations={"sync": None})
 
-    assert "no backend can be opened without it" in caught.value.hint
+    assert "bind what is required under `operations`" in caught.value.diagnostics[0].hint
