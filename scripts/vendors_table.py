@@ -54,8 +54,8 @@ What is known of each operation, by backend and release of the vendor's interfac
 AMD SMI and RCCL are compared with AMD's own bindings, which are generated from headers that no registry has.
 No mark says that it ran on a device: [hardware.md](hardware.md) does.
 Each backend passes the [conformance suite](conforming.md) on its own [simulation](simulating.md) in CI, and `host` on
-itself, which proves that the file holds together. It proves more where the simulation is written after the vendor's
-interface: `metal`, `level_zero`, `opencl`.
+itself, which proves that the file holds together. It proves more where a library is written after the vendor's
+interface, for `metal` and beside the simulation for `level_zero`, and on real drivers: two of OpenCL in CI.
 
 | backend | vendor | maturity | operations | devices are seen by |
 |---|---|---|---|---|

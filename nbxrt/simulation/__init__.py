@@ -24,6 +24,7 @@ A process that uses one may set, lists separated by commas:
     NBXRT_SIM_DRIVER_VERSION=11040       what the runtime answers for the driver's version, as the vendor codes it
     NBXRT_SIM_VISIBLE=1,0                devices that the runtime shows, in this order
     NBXRT_SIM_OBEY_VISIBILITY=1          the vendor's own variables hide devices
+    NBXRT_SIM_MODELS=usm,svm             models of the devices, of those that the file calls differently, in turn
     NBXRT_SIM_ATTRIBUTES=warp_size=64    facts of the devices, by the contract's words
     NBXRT_SIM_LOG=FILE                   every call is written there; `read_log` reads it
 """

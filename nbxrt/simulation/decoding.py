@@ -31,6 +31,8 @@ C_TYPES = {
     "bytes": "const void *",
 }
 _SIGNED = ("int", "int64")
+#: Types of handles behind which a device is.
+_BEHIND = ("function", "module", "event")
 
 
 class Decoder:
@@ -52,8 +54,12 @@ class Decoder:
         self.tables: dict[str, str] = {}  # C arrays of numbers by their name
         self.types: dict[str, str] = {}  # C structures that are passed by value
         self.known: set[str] = set()  # parameters that an argument gives
+        self.stream = "0"  # the handle of the stream that an argument gives, in C
         for argument in case.arguments:
-            _FORMS[argument[0]](self, argument)
+            if argument[0] in _HANDLES:
+                _HANDLES[argument[0]](self, argument, self.new("void *"))
+            else:
+                _FORMS[argument[0]](self, argument)
 
     # parameters of the C function
 
@@ -77,6 +83,9 @@ class Decoder:
     def take(self, name: str, c_type: str, value: str, *, guard: str = "") -> None:
         """The parameter has the value that a C expression of a C type gives; one that is given twice must agree."""
         kind = self.takes[name]
+        if kind in _BEHIND and self.plan.description["devices"]:
+            value = _as_integer(value, c_type)
+            self.decode.append(f"sim_enter_behind(&call, SIM_{kind.upper()}, (uint64_t){value});")
         if kind in self.plan.contract["enums"]:
             self._set(name, self._word(name, kind, value), guard)
             return
@@ -118,6 +127,11 @@ class Decoder:
         return name
 
     # what goes out
+
+    @property
+    def tells_status(self) -> bool:
+        """Whether the vendor tells by a number of its own what the contract tells by the status."""
+        return "status" in dict(self.case.fixed)
 
     @property
     def tells_done(self) -> bool:
@@ -186,13 +200,20 @@ def _null(to: Decoder, _argument: tuple[Any, ...]) -> None:
 def _out(to: Decoder, argument: tuple[Any, ...]) -> None:
     _form, result, c_type = argument
     cell = to.new_pointer(f"{C_TYPES[c_type]} *" if c_type != "pointer" else "void **")
+    if result == "event" and result not in to.gives:  # which is passed when the work of the call is done
+        made = f"uint64_t mark = 0; sim_mark_make((uint64_t)(uintptr_t){to.stream}, &mark);"
+        to.store.append(f"{{ {made} *{cell} = {_stored(c_type, 'mark')}; }}")
+        return
     to.store.append(f"*{cell} = {_stored(c_type, to.result(result))};")
 
 
 def _buffer(to: Decoder, argument: tuple[Any, ...]) -> None:
     _form, result, nbytes = argument
     cell = to.new_pointer("char *")
-    if to.gives[result] == "text":
+    fixed = dict(to.case.fixed).get(result)
+    if fixed is not None:
+        to.store.append(f"strncpy({cell}, {fixed}, {nbytes - 1}); {cell}[{nbytes - 1}] = 0;")
+    elif to.gives[result] == "text":
         to.store.append(f"strncpy({cell}, r_{result}.text, {nbytes - 1}); {cell}[{nbytes - 1}] = 0;")
     else:
         to.store.append(_copied(cell, result, nbytes))
@@ -206,6 +227,17 @@ def _copied(cell: str, result: str, nbytes: int) -> str:
 def _length(to: Decoder, argument: tuple[Any, ...]) -> None:
     _form, name, c_type = argument
     to.decode.append(f"p_{name}_nbytes = (size_t){to.new(C_TYPES[c_type])};")
+
+
+def _padded(to: Decoder, argument: tuple[Any, ...]) -> None:
+    _form, name, _by, c_type = argument
+    to.take(name, c_type, to.new(C_TYPES[c_type]))
+
+
+def _literal(to: Decoder, argument: tuple[Any, ...]) -> None:
+    text = argument[1].replace("\\", "\\\\").replace('"', '\\"')
+    given = to.new_pointer("const char *")
+    to.decode.append(f'sim_expect(&call, {given} && !strcmp({given}, "{text}"));')
 
 
 def _flags(to: Decoder, argument: tuple[Any, ...]) -> None:
@@ -394,38 +426,48 @@ def _count(to: Decoder, argument: tuple[Any, ...]) -> None:
     to.convert += [short, tell]
 
 
-# Handles of APIs of objects
+# Handles of APIs of objects: each by what it is, and the C expression that gives it
 
 
-def _object(to: Decoder, argument: tuple[Any, ...]) -> None:
-    to.decode.append(f"sim_expect_object(&call, {argument[1]}, {to.new('void *')});")
+def _object(to: Decoder, argument: tuple[Any, ...], given: str) -> None:
+    to.decode.append(f"sim_expect_object(&call, {argument[1]}, {given});")
 
 
-def _level(to: Decoder, _argument: tuple[Any, ...]) -> None:
-    to.decode.append(f"sim_expect_level(&call, {to.new('void *')});")
+def _level(to: Decoder, _argument: tuple[Any, ...], given: str) -> None:
+    to.decode.append(f"sim_expect_level(&call, {given});")
 
 
-def _here(to: Decoder, _argument: tuple[Any, ...]) -> None:
-    to.decode.append(f"sim_enter_device(&call, {to.new('void *')});")
+def _here(to: Decoder, _argument: tuple[Any, ...], given: str) -> None:
+    to.decode.append(f"sim_enter_device(&call, {given});")
 
 
-def _ordinal(to: Decoder, argument: tuple[Any, ...]) -> None:
+def _ordinal(to: Decoder, argument: tuple[Any, ...], given: str) -> None:
     name = argument[1]
-    to.decode.append(f'p_{name} = sim_ordinal_behind(&call, "{name}", {to.new("void *")});')
+    to.decode.append(f'p_{name} = sim_ordinal_behind(&call, "{name}", {given});')
     to.known.add(name)
 
 
-def _stream(to: Decoder, argument: tuple[Any, ...]) -> None:
-    given = f"sim_enter_stream(&call, {to.new('void *')});"
-    to.decode.append(f"p_stream = {given}" if argument[1] else given)
+def _stream(to: Decoder, argument: tuple[Any, ...], given: str) -> None:
+    entered = f"sim_enter_stream(&call, {given});"
+    to.stream = given
+    to.decode.append(f"p_stream = {entered}" if argument[1] else entered)
 
 
 def _cells(to: Decoder, argument: tuple[Any, ...]) -> None:
-    """An array of parameters."""
-    _form, names, c_type = argument
-    cells = to.new_pointer(f"{C_TYPES[c_type]} *" if c_type != "pointer" else "void **")
-    for at, name in enumerate(names):
-        to.take(name, c_type, f"({cells} ? {cells}[{at}] : 0)")
+    """An array of parameters, sizes and handles."""
+    _form, parts, c_type = argument
+    declared = {"pointer": "void *const *", "bytes": "const char *const *"}.get(c_type, f"const {C_TYPES[c_type]} *")
+    cells = to.new_pointer(declared)
+    for at, part in enumerate(parts):
+        given = f"({cells} ? {cells}[{at}] : 0)"
+        if part[0] in _HANDLES:
+            _HANDLES[part[0]](to, part, given)
+        elif part[0] == "length":
+            to.decode.append(f"p_{part[1]}_nbytes = (size_t){given};")
+        elif part[0] == "const":
+            to.decode.append(f"sim_expect(&call, {given} == {part[2]});")
+        else:
+            to.take(part[1], c_type, given)
 
 
 def _array(to: Decoder, argument: tuple[Any, ...]) -> None:
@@ -436,8 +478,15 @@ def _array(to: Decoder, argument: tuple[Any, ...]) -> None:
         to.decode.append(f"sim_expect(&call, {cells} && {cells}[{at}] == {number});")
 
 
-#: The forms of handles, by which a call says what device it is about.
-HANDLES = ("object", "level", "here", "ordinal", "stream", "cells")
+_HANDLES: dict[str, Callable[[Decoder, tuple[Any, ...], str], None]] = {
+    "object": _object,
+    "level": _level,
+    "here": _here,
+    "ordinal": _ordinal,
+    "stream": _stream,
+}
+#: The forms of arguments by which a call says what device it is about.
+HANDLES = (*_HANDLES, "cells")
 _FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
     "param": _param,
     "const": _const,
@@ -460,11 +509,8 @@ _FORMS: dict[str, Callable[[Decoder, tuple[Any, ...]], None]] = {
     "struct_whole": _struct_whole,
     "rows": _rows,
     "count": _count,
-    "object": _object,
-    "level": _level,
-    "here": _here,
-    "ordinal": _ordinal,
-    "stream": _stream,
     "cells": _cells,
     "array": _array,
+    "padded": _padded,
+    "literal": _literal,
 }

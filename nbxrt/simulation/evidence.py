@@ -78,6 +78,8 @@ def _stated(plan: Plan, function: Function) -> list[tuple[str, list[comparing.Ty
     if function.call and function.call not in OTHERS:
         _symbols, _role, arguments, returns, _usual = function.spec
         found.append((f"libraries.{function.role}.{function.call}", arguments, returns))
+    if function.call == "address":
+        found.append(("devices.functions", *function.spec[2:]))
     if function.call == "list":
         found.append(("devices.levels", tuple(map(_listed, function.spec[1])), ("status",)))
     sizes = _sizes(plan, function.role)

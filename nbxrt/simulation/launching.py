@@ -94,6 +94,7 @@ def list_function(plan: Plan, function: Function) -> list[str]:
         "struct sim_call call;",
         f'sim_begin(&call, {role}, OP_DEVICE_COUNT, "device_count", "{function.symbol}");',
         *lines,
+        "sim_ready(&call);",
         f"sim_list(&call, {int(is_of_devices)}, found ? (unsigned){room} : 0, list, found);",
         "return sim_end(&call);",
     ]
@@ -112,10 +113,36 @@ _LISTED: dict[str, Callable[[int, tuple[Any, ...]], tuple[str, list[str]]]] = {
     ),
 }  # fmt: skip
 
+
+def address_function(plan: Plan, function: Function) -> list[str]:
+    """Tell the address of a function that is not exported, by its name."""
+    _symbols, _role, arguments, _returns = function.spec
+    role = plan.roles.index(function.role)
+    parameters, lines, name = [], [], "NULL"
+    for at, argument in enumerate(arguments):
+        is_name = argument[1] == "symbol"
+        parameters.append(f"const char *a{at}" if is_name else f"void *a{at}")
+        lines.append(f"sim_expect(&call, a{at} != NULL);" if is_name else f"sim_expect_level(&call, a{at});")
+        name = f"a{at}" if is_name else name
+    lines.append(f'sim_note_text(&call, "symbol", {name});')
+    body = [
+        "struct sim_call call;",
+        f'sim_begin(&call, {role}, -1, "{function.role}.address", "{function.symbol}");',
+        *lines,
+        "void *found = NULL;",
+    ]
+    hidden = [each.symbol for each in plan.functions if not plan.is_exported(each)]
+    body += [f'if (!call.kind && !strcmp({name}, "{each}")) found = (void *){each};' for each in hidden]
+    body += ["sim_end(&call);", "return found;"]
+    head = f"{EXPORT} void *{function.symbol}({', '.join(parameters)})"
+    return [head, "{", *(f"    {line}" for line in body), "}"]
+
+
 #: What writes the functions that are neither an operation's nor a role's, by their call.
 OTHERS: dict[str, Callable[[Plan, Function], list[str]]] = {
     "launch": launch_function,
     "parameters": parameters_function,
     "architecture": architecture_function,
     "list": list_function,
+    "address": address_function,
 }

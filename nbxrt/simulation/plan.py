@@ -8,7 +8,9 @@ import attrs
 
 from nbxrt import descriptions, errors
 from nbxrt.binding.library import applies
-from nbxrt.simulation.stepping import called, stepped
+from nbxrt.simulation.calls import called, told_apart
+from nbxrt.simulation.primitives import known_as
+from nbxrt.simulation.stepping import stepped
 from nbxrt.versions import by_role
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ class Case:
     extras: tuple[Any, ...] = ()
     values: tuple[tuple[str, int], ...] = ()  # parameters that no argument gives
     fixed: tuple[tuple[str, int | str], ...] = ()  # what results are that the core does not give
+    models: frozenset[str] = frozenset()  # of the devices that it is for; empty: all
     written: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())  # of a call in steps: as the file has it
+    serves: tuple[str, ...] = ()  # other operations that it does
 
     @property
     def stated(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -38,7 +42,11 @@ class Case:
     @property
     def constants(self) -> tuple[tuple[int, Any], ...]:
         """The positions of the constants and their values: what tells the operations of one function apart."""
-        return tuple((at, argument[2]) for at, argument in enumerate(self.arguments) if argument[0] == "const")
+        return told_apart(self.arguments)
+
+    def is_wider(self, other: Case) -> bool:
+        """Whether what another case asks for is asked for here, too."""
+        return set(self.constants) < set(other.constants)
 
 
 @attrs.frozen
@@ -46,7 +54,7 @@ class Function:
     """A function of the library: the operations that it does, or which call of its role it is (`version`, `init` …).
 
     The call `launch` is the launch by a configuration in memory, `parameters` tells what a kernel takes, `architecture`
-    what code a device takes.
+    what code a device takes, `list` which devices there are, `address` where a function is that is not exported.
     """
 
     symbol: str
@@ -65,6 +73,31 @@ class Plan:
     files: Mapping[str, tuple[str, ...]]
     versions: Mapping[str, Version]
     functions: tuple[Function, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of devices that are called differently."""
+        return tuple((self.description["devices"] or {}).get("models") or ())
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """The operations that are calls: in an API of objects, those whose heart is a call."""
+        if self.description["devices"] is None:
+            return frozenset(self.contract["operations"])
+        cases = [case for function in self.functions for case in function.cases]
+        told = {name for case in cases for name in (known_as(case.operation), *case.serves)}
+        return frozenset(told & {*self.contract["operations"]}) | {"device_count"}
+
+    def is_exported(self, function: Function) -> bool:
+        """Whether the library exports a function. One of an extension is asked for by its name.
+
+        An extension is a model of device that is told by a text, where the file says how functions are asked for.
+        """
+        devices = self.description["devices"]
+        if not devices or devices["functions"] is None or not function.cases:
+            return True
+        extensions = {model for model, (_call, how, *_rest) in (devices["models"] or {}).items() if how == "has"}
+        return not all(case.models and case.models <= extensions for case in function.cases)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -186,7 +219,20 @@ def _functions(plan: Plan, system: str) -> list[Function]:
     for each in plan.description["triton_architecture"]:
         if isinstance(each, tuple):
             found.setdefault(each[0], Function(each[0], "runtime", call="architecture", spec=each))
-    return list(found.values())
+    if plan.description["devices"] and (asking := plan.description["devices"]["functions"]):
+        symbols, role, *_rest = asking
+        found |= {symbol: Function(symbol, plan.role(role), call="address", spec=asking) for symbol in symbols}
+    return [_with_wider_models(function) for function in found.values()]
+
+
+def _with_wider_models(function: Function) -> Function:
+    """A call that a wider case would answer is answered for the models of both."""
+    cases = []
+    for case in function.cases:
+        wider = [other.models for other in function.cases if other.is_wider(case)]
+        models = frozenset().union(case.models, *wider) if all(wider) else frozenset[str]()
+        cases.append(attrs.evolve(case, models=models if case.models else case.models))
+    return attrs.evolve(function, cases=tuple(cases))
 
 
 def _cases(plan: Plan, system: str) -> Iterator[tuple[str, str, Case]]:
@@ -199,14 +245,14 @@ def _cases(plan: Plan, system: str) -> Iterator[tuple[str, str, Case]]:
             if applies(plan.versions[served], since, before):
                 for symbol in symbols:
                     yield symbol, served, Case(operation, arguments, returns, extras)
+    every = frozenset(plan.models)
     for each in stepped(plan.description, plan.contract):
+        models = each.models if each.models != every else frozenset()
+        case = Case(
+            each.operation, each.arguments, each.returns, (), each.values, each.fixed, models, each.written, each.serves
+        )  # fmt: skip
         for symbol in each.symbols:
-            role = plan.role(each.role)
-            yield (
-                symbol,
-                role,
-                Case(each.operation, each.arguments, each.returns, (), each.values, each.fixed, each.written),
-            )
+            yield symbol, plan.role(each.role), case
 
 
 def _lists(plan: Plan) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
@@ -218,8 +264,12 @@ def _lists(plan: Plan) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
 
 
 def _is_told_already(case: Case, other: Case) -> bool:
-    """Whether a call cannot be told from another: the same operation twice, or arguments that say the same."""
-    return case.operation == other.operation or case.arguments == other.arguments
+    """Whether a call cannot be told from another: the same operation twice, or arguments that say the same.
+
+    Calls in steps are told apart where they are read.
+    """
+    is_same = case.operation == other.operation and not case.written[1]
+    return is_same or case.arguments == other.arguments
 
 
 def _refuse_two_signatures(symbol: str, known: Function, case: Case) -> None:
@@ -240,7 +290,7 @@ def _seen(argument: tuple[Any, ...]) -> Any:
     form = argument[0]
     if form in ("struct_value", "struct_bytes"):
         return argument[1]
-    types = {"param": 2, "const": 1, "length": 2, "flags": 2}
+    types = {"param": 2, "const": 1, "length": 2, "flags": 2, "padded": 3}
     return argument[types[form]] if form in types else {"axes": "axes", "pci": "uint64"}.get(form, "pointer")
 
 

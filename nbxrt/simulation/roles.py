@@ -46,6 +46,14 @@ def role_tables(plan: Plan) -> Iterable[str]:
     yield f"const int sim_role_count = {len(rows)};"
     _line, variants = plan.description["operations"].get("graph_instantiate", (0, ()))
     yield f"const int sim_captures_are_executable = {int(any(form == 'same' for form, *_rest in variants))};"
+    yield f"const int sim_is_of_objects = {int(plan.description['devices'] is not None)};"
+    scopes = {scope for _line, scope, *_steps in plan.description["state"].values()}
+    yield f"const int sim_contexts_are_apart = {int(scopes == {''})};"
+    models = [*map(_quoted, plan.models), "NULL"]
+    yield f"const char *const sim_models[] = {{ {', '.join(models)} }};"
+    sizes = plan.description["policies"].get("kernels", {"values": {}})["values"].get("sizes", {})
+    types = [*(f"{{ {nbytes}, {_quoted(name)} }}" for name, nbytes in sizes.items()), "{ 0, NULL }"]
+    yield f"const struct sim_type sim_types[] = {{ {', '.join(types)} }};"
     variables = [*map(_quoted, plan.description["visibility"]), "NULL"]
     yield f"const char *const sim_visibility[] = {{ {', '.join(variables)} }};"
     management = plan.description["libraries"].get("management", {})
@@ -69,8 +77,14 @@ def _code(plan: Plan, status: Mapping[str, Any], kind: str) -> int:
     near: str | None = kind
     while near and near not in kinds:
         near = plan.contract["errors"][near][0] or _NEAR.get(near)
-    found = kinds.get(near or "unknown") or next(iter(kinds.values()), (1,))
-    return int(found[0])
+    found = kinds.get(near or "unknown")
+    return int(found[0]) if found else _unnamed(kinds)
+
+
+def _unnamed(kinds: Mapping[str, Any]) -> int:
+    """A code of which the file says nothing: the next beyond those that it names."""
+    codes = [0, *(int(code) for each in kinds.values() for code in each)]
+    return max(codes) + 1 if max(codes) >= -min(codes) else min(codes) - 1
 
 
 def _quoted(text: str) -> str:

@@ -40,6 +40,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "set_driver_version": (None, (ctypes.c_int,)),
     "set_context": (None, (ctypes.c_uint64,)),
     "set_architecture": (None, (ctypes.c_char_p,)),
+    "set_models": (ctypes.c_int, (ctypes.c_char_p,)),
     "set_part": (None, (ctypes.c_int, ctypes.c_int)),
     "memory": (ctypes.c_uint64, (ctypes.c_int,)),
     "set_memory": (None, (ctypes.c_int, ctypes.c_uint64)),
@@ -124,8 +125,12 @@ class Simulation:
         #: The version that each role answers.
         self.versions = plan.versions
         self.symbols = tuple(function.symbol for function in plan.functions)
+        #: The models of devices that the file calls differently; a device is of the first when none is said.
+        self.models = plan.models
         #: The symbols whose signatures are the vendor's headers'; the others' are what the file states.
         self.from_headers = from_headers
+        #: The operations that can fail by their name; of others, the functions can that they call.
+        self.operations = plan.operations
         self._start = (devices, memory)
         self._loading = threading.RLock()  # guards what follows until it is set
         self._loaded: ctypes.CDLL | None = None
@@ -203,6 +208,14 @@ class Simulation:
         if self._control("set_attribute", -1 if device is None else device, attribute.encode(), value):
             raise errors.ArgumentValueError(f"`{attribute}` is no device attribute of the contract")
 
+    def set_models(self, *models: str) -> None:
+        """What models the devices are of, in turn and from the beginning again; it holds for devices not listed yet."""
+        unknown = [model for model in models if model not in self.models]
+        if unknown:
+            offered = ", ".join(self.models) or "it has none"
+            raise errors.ArgumentValueError(f"`{unknown[0]}` is no model of {self.description['title']}: {offered}")
+        self._control("set_models", ",".join(models).encode())
+
     def set_peer(self, device: int, peer: int, reachable: bool) -> None:
         """Whether the device can access the peer's memory."""
         self._control("set_peer", device, peer, reachable)
@@ -225,18 +238,24 @@ class Simulation:
         `operation` is an operation, a symbol, `context` (a context is made), `work` (a stream comes to a piece of work)
         or `*`; `device` limits it to calls on that device. A kind after which the context is lost loses it.
         """
-        known = (*self.contract["operations"], *self.symbols, *BESIDE)
+        known = (*sorted(self.operations), *self.symbols, *BESIDE)
         role_calls = ("version", "driver_version", "init", "enter", "has_context", "close", "clear", "name", "text")
         if operation not in known and operation.partition(".")[2] not in role_calls:
-            close = errors.nearest(operation, known)
-            hint = f"did you mean `{close}`?" if close else ""
-            raise errors.ArgumentValueError(f"`{operation}` is nothing that can fail", hint=hint)
+            raise self._cannot_fail(operation, known)
         if kind not in self.contract["errors"]:
             close = errors.nearest(kind, list(self.contract["errors"]))
             raise errors.ArgumentValueError(f"`{kind}` is no error", hint=f"did you mean `{close}`?" if close else "")
         where = "" if device is None else f"@{device}"
         if self._control("fail", f"{operation}{where}:{nth}{'+' if onward else ''}:{kind}".encode()):
             raise errors.ArgumentValueError(f"`nth` must be at least 1, not {nth}, and there is room for 64 faults")
+
+    def _cannot_fail(self, operation: str, known: Sequence[str]) -> errors.ArgumentValueError:
+        if operation in self.contract["operations"]:
+            said = f"`{operation}` is no call of its own in {self.description['title']}"
+            return errors.ArgumentValueError(said, hint="name one of the functions that it calls")
+        close = errors.nearest(operation, known)
+        hint = f"did you mean `{close}`?" if close else ""
+        return errors.ArgumentValueError(f"`{operation}` is nothing that can fail", hint=hint)
 
     def mend(self) -> None:
         """Forget all faults and delays, and give lost contexts back."""

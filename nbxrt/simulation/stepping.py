@@ -12,41 +12,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt import errors
-from nbxrt.simulation.primitives import PRIMITIVES
+from nbxrt.simulation.calls import answered, calls_in, flat, is_object, mentioned, names_of_objects, told_apart
+from nbxrt.simulation.primitives import ALONE, BESIDE, CLOCK, PARTS, PRIMITIVES, RENAMED
+from nbxrt.simulation.probing import Probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     Argument = tuple[Any, ...]
-
-#: The parts of policies, those first whose calls others use too: what the call does that the part is about, and what
-#: other calls of it with the part's own names do.
-PARTS = {
-    "marks.record": ("mark_record", ""),
-    "marks.pass": ("stream_wait_event", ""),
-    "marks.status": ("event_query", ""),
-    "marks.wait": ("event_sync", ""),
-    "marks.time": ("mark_time", ""),
-    "marks.release": ("event_destroy", ""),
-    "marks.clock": ("device_facts", ""),
-    "queues.create": ("stream_create", ""),
-    "queues.destroy": ("stream_destroy", ""),
-    "queues.wait": ("stream_sync", ""),
-    "queues.status": ("event_query", ""),
-    "queues.release": ("event_destroy", ""),
-    "budget.total": ("mem_get_info", ""),
-    "kernels.load": ("module_load", ""),
-    "kernels.load_intermediate": ("module_load", ""),
-    "kernels.unload": ("module_unload", ""),
-    "kernels.function": ("module_get_function", ""),
-    "kernels.release": ("function_release", ""),
-    "kernels.set_value": ("function_set_argument", ""),
-    "kernels.run": ("function_run", "function_set_block"),
-}
-#: Names of parts whose things the core knows by other names.
-#: Ticks of a simulated device are nanoseconds, and do not begin anew.
-CLOCK = {"tick": 1, "bits": 64}
-RENAMED = {"queue": "stream", "mark": "event", "work": "event"}
 
 
 @attrs.frozen
@@ -55,9 +28,10 @@ class Stepped:
 
     `("object", sort)`, `("level", number)`, `("here",)`: a handle that has to be right, the last one of the device that
     the call is about. `("ordinal", name)`: the handle of a device that is a parameter. `("stream", is_given)`: that of
-    a stream, whose device the call is about. `("cells", names, type)`: an array of handles.
+    a stream, whose device the call is about. `("cells", arguments, type)`: an array of these.
     `written` is the call as the file has it, `values` are parameters that no argument gives, and `fixed`
-    what results are, as numbers or in C, that the core does not give.
+    what results are, as numbers or in C, that the core does not give. `models` are those of the devices that have it,
+    `serves` other operations whose heart it is.
     """
 
     symbols: tuple[str, ...]
@@ -68,14 +42,18 @@ class Stepped:
     written: tuple[tuple[Argument, ...], Argument]
     values: tuple[tuple[str, int], ...] = ()
     fixed: tuple[tuple[str, int | str], ...] = ()
+    models: frozenset[str] = frozenset()
+    serves: tuple[str, ...] = ()
 
 
 @attrs.define
 class Names:
-    """What the names of one list of steps stand for: `event`, or the maker of an object."""
+    """What the names of one list of steps stand for: `event`, or the maker of an object; and names of addresses."""
 
     operation: str
+    models: frozenset[str]
     things: dict[str, str] = attrs.field(factory=dict)
+    renamed: dict[str, str] = attrs.field(factory=dict)
 
 
 def stepped(description: Mapping[str, Any], contract: Mapping[str, Any]) -> list[Stepped]:
@@ -96,6 +74,7 @@ class Reader:
         self._entries = {**contract["operations"], **PRIMITIVES}
         self._words = contract["enums"]["device_attribute"][1]
         self._levels = [level[1] for level in description["devices"]["levels"]]
+        self._models = frozenset(description["devices"]["models"] or ())
         self._found: dict[tuple[Any, ...], Stepped] = {}
         #: The functions that make objects; which one made it is an object's sort.
         self._makers: list[str] = []
@@ -105,29 +84,27 @@ class Reader:
 
     def all(self) -> list[Stepped]:
         """What each call does."""
-        self._refuse_models()
+        if any(level[0] != "fill" for level in self._description["devices"]["levels"]):
+            raise self._unable("its devices are listed by steps")
         for name, (_line, _scope, make, release) in self._description["state"].items():
             self._objects(name, make, release)
-        for steps in self._part("marks.record"):
+        for _models, steps in self._part("marks.record"):
             self._note_box(steps)
-        for part, (operation, beside) in PARTS.items():
-            for steps in self._part(part):
-                self._read(operation, steps, beside)
+        for part, operation in PARTS.items():
+            for models, steps in self._part(part):
+                self._read(self._built(operation), models, steps, BESIDE.get(part, ""))
         for word in self._words:
-            for steps in self._part(f"facts.{word}"):
-                self._fact(word, steps)
-        for operation, steps in self._operations():
-            self._read(operation, steps, "")
-        if self._description["devices"]["gpu"] is not None:
-            self._probe(*self._description["devices"]["gpu"])
+            for models, steps in self._part(f"facts.{word}"):
+                self._fact(word, models, steps)
+        for operation, models, steps in self._operations():
+            self._note_served(operation, steps)
+            self._read(operation, models, steps, "")
+        self._probes()
         return self._with_facts_as_one()
 
-    def _refuse_models(self) -> None:
-        devices = self._description["devices"]
-        if devices["models"] or devices["functions"] is not None:
-            raise self._unable("its devices are of several models, or their functions are asked for by name")
-        if any(level[0] != "fill" for level in devices["levels"]):
-            raise self._unable("its devices are listed by steps")
+    def _built(self, operation: str) -> str:
+        """Code that a call of its own builds is only given by the one that loads it."""
+        return "module_create" if operation == "module_load" and self._part("kernels.build") else operation
 
     def _unable(self, reason: str) -> errors.CapabilityError:
         return errors.CapabilityError(
@@ -136,41 +113,52 @@ class Reader:
 
     # where steps are
 
-    def _part(self, part: str) -> list[Sequence[Any]]:
+    def _part(self, part: str) -> list[tuple[frozenset[str], Sequence[Any]]]:
         policy, _dot, name = part.partition(".")
         parts = self._description["policies"].get(policy, {"parts": {}})["parts"]
-        return [variant[4][2] for variant in parts[name][2]] if name in parts else []
+        return list(self._by_model(parts[name][2])) if name in parts else []
 
-    def _operations(self) -> list[tuple[str, Sequence[Any]]]:
+    def _by_model(self, variants: Sequence[Any]) -> Iterator[tuple[frozenset[str], Sequence[Any]]]:
+        """The steps of each variant, and the models of the devices that it is for."""
+        left = self._models
+        for form, _since, _before, _platforms, what, _extras in variants:
+            models = frozenset({what[0]}) if isinstance(what, tuple) and what[0] in self._models else left
+            if form == "steps":
+                yield models, what[2]
+            left -= models if models < self._models else frozenset()
+
+    def _operations(self) -> list[tuple[str, frozenset[str], Sequence[Any]]]:
         """The operations that are steps: those on a stream first, and of these the ones with least beside the call."""
         found = [
-            (operation, what[2])
+            (operation, models, steps)
             for operation, (_line, variants) in self._description["operations"].items()
-            for form, _since, _before, _platforms, what, _extras in variants
-            if form == "steps"
+            for models, steps in self._by_model(variants)
         ]
         return sorted(found, key=lambda each: self._order(each[0]))
 
-    def _order(self, operation: str) -> tuple[bool, int]:
+    def _order(self, operation: str) -> tuple[bool, int, bool]:
+        """Memory that is both the host's and managed is managed: it may be used as either."""
         takes = [name for name, *_rest in self._entries[operation]["takes"]]
-        return "stream" not in takes, len(takes)
+        return "stream" not in takes, len(takes), self._entries[operation]["group"] != "managed"
 
     # what calls do
 
     def _objects(self, name: str, make: Sequence[Any], release: Sequence[Any]) -> None:
         """What is kept of a device is an object of the sort that its last call makes."""
-        for symbols, role, arguments, returns in _calls(make):
+        for symbols, role, arguments, returns in calls_in(make):
             self._makers.append(symbols[0])
             self._kept[name] = symbols[0]
-            self._add(Names("object_create", {name: symbols[0]}), symbols, role, arguments, returns)
-        for symbols, role, arguments, returns in _calls(release):
-            self._add(Names("object_destroy", {name: self._kept[name]}), symbols, role, arguments, returns)
+            names = Names("object_create", self._models, {name: symbols[0]})
+            self._add(names, symbols, role, arguments, returns)
+        for symbols, role, arguments, returns in calls_in(release):
+            names = Names("object_destroy", self._models, {name: self._kept[name]})
+            self._add(names, symbols, role, arguments, returns)
 
     def _note_box(self, steps: Sequence[Any]) -> None:
         """Which things a mark is: the one that goes into the queue is the event, the others are objects."""
         boxed = next((payload[1] for verb, payload, *_rest in steps if verb == "mint"), ())
         made: dict[str, str] = {}
-        for symbols, _role, arguments, _returns in _calls(steps):
+        for symbols, _role, arguments, _returns in calls_in(steps):
             names = [argument[1] for argument in arguments if argument[0] == "param"]
             made |= {argument[1]: symbols[0] for argument in arguments if argument[0] == "out"}
             if "queue" in names:
@@ -178,20 +166,41 @@ class Reader:
         self._box = tuple(made.get(name, "event") for name in boxed)
         self._makers += [maker for maker in self._box if maker != "event"]
 
-    def _read(self, operation: str, steps: Sequence[Any], beside: str) -> None:
+    def _read(self, operation: str, models: frozenset[str], steps: Sequence[Any], beside: str) -> None:
         """Tell what each call of some steps does."""
-        names = Names(operation, self._boxed(steps))
-        calls = [call for call in _calls(steps) if self._key(call[0], call[2]) not in self._found]
+        names = Names(operation, models, self._boxed(steps), names_of_objects(steps))
+        calls = [call for call in calls_in(steps) if not self._is_known(call, models)]
         main = max(calls, key=lambda call: self._score(operation, call, names), default=None)
+        if operation in ("free", "free_host"):
+            operation = "memory_release" if any(verb == "each" for verb, *_rest in steps) else "memory_free"
+        if operation == "malloc" and any(verb == "track" and is_object(payload) for verb, payload, *_rest in steps):
+            operation = "buffer_create"
         for call in calls:
             symbols, role, arguments, returns = call
             meaning = self._meaning(operation if call is main else beside, call, names)
             self._add(attrs.evolve(names, operation=meaning), symbols, role, arguments, returns)
 
+    def _note_served(self, operation: str, steps: Sequence[Any]) -> None:
+        """A call that is known already may be the heart of this operation, too."""
+        names = Names(operation, self._models, self._boxed(steps), names_of_objects(steps))
+        heart = max(calls_in(steps), key=lambda call: self._score(operation, call, names), default=None)
+        key = () if heart is None else self._key(heart[0], heart[2])
+        known = self._found.get(key)
+        if known is not None and operation not in (*PRIMITIVES, known.operation, *known.serves):
+            self._found[key] = attrs.evolve(known, serves=(*known.serves, operation))
+
+    def _is_known(self, call: Any, models: frozenset[str]) -> bool:
+        """Whether it was told before what a call does; it does so for these models of device, too."""
+        key = self._key(call[0], call[2])
+        if key in self._found:
+            known = self._found[key]
+            self._found[key] = attrs.evolve(_with_numbers(known, call[2]), models=known.models | models)
+        return key in self._found
+
     def _boxed(self, steps: Sequence[Any]) -> dict[str, str]:
         """What the names stand for that are in the box of a mark."""
         found: dict[str, str] = {}
-        for verb, payload, *_rest in _flat(steps):
+        for verb, payload, *_rest in flat(steps):
             if verb in ("mint", "take", "retire"):
                 found |= dict(zip(payload[1], self._box, strict=False))
         return found
@@ -201,54 +210,94 @@ class Reader:
         entry = self._entries[operation]
         known = {name for name, *_rest in entry["takes"]} | {name for name, _kind in entry["gives"]}
         known |= CLOCK.keys() if operation == "device_facts" else set()
-        return len(known & {self._known_as(name, names) for name in _mentioned(call[2], call[3])})
+        return len(known & {self._known_as(name, names) for name in mentioned(call[2], call[3])})
 
     def _known_as(self, name: str, names: Names) -> str:
         base, _dot, item = name.partition(".")
         if item in self._levels and base not in ("state", "owner"):
             return base
-        return "event" if names.things.get(name) == "event" else RENAMED.get(name, name)
+        thing = names.things.get(name)
+        return ("event" if thing == "event" else "object") if thing else {**RENAMED, **names.renamed}.get(name, name)
 
     def _meaning(self, operation: str, call: Any, names: Names) -> str:
         """The operation, where the call has some of it; else what it does to the only thing that it makes or ends."""
         symbols, _role, arguments, _returns = call
         if operation and self._score(operation, call, names):
-            releases = operation in ("free", "free_host")
-            return "memory_release" if releases else operation
+            return ALONE[operation] if self._is_alone(operation, call, names) else operation
         made = [argument[1] for argument in arguments if argument[0] == "out" and argument[1] in names.things]
         if made:
             return "mark_create" if names.things[made[0]] == "event" else "object_create"
         ended = [argument[1] for argument in arguments if argument[0] == "param" and argument[1] in names.things]
         if len(arguments) == 1 and ended:
             return "event_destroy" if names.things[ended[0]] == "event" else "object_destroy"
+        if [self._known_as(name, names) for name in mentioned(arguments, ("status",))] == ["stream"]:
+            return "stream_flush"
         raise self._unable(f"what `{symbols[0]}` does by itself is not told by its steps")
 
+    def _is_alone(self, operation: str, call: Any, names: Names) -> bool:
+        """Whether a call has by itself what the operation needs others for elsewhere: the event, or the stream."""
+        forms = {"mark_record": ("out", "event"), "memcpy": ("param", "stream")}
+        known = {(each[0], self._known_as(each[1], names)) for each in call[2] if each[0] in ("out", "param")}
+        return forms.get(operation) in known
+
     def _key(self, symbols: tuple[str, ...], arguments: Sequence[Argument]) -> tuple[Any, ...]:
-        constants = tuple((at, argument[2]) for at, argument in enumerate(arguments) if argument[0] == "const")
-        return (symbols[0], constants, tuple(argument for argument in arguments if argument[0] == "struct_out"))
+        return (symbols[0], told_apart(arguments), tuple(each for each in arguments if each[0] == "struct_out"))
 
     def _add(
         self, names: Names, symbols: tuple[str, ...], role: str, arguments: Sequence[Argument], returns: Argument
     ) -> None:
-        key = self._key(symbols, arguments)
-        if key in self._found:
-            self._found[key] = _with_numbers(self._found[key], arguments)
+        if self._is_known((symbols, role, arguments, returns), names.models):
             return
         given = tuple(self._argument(argument, names) for argument in arguments)
-        is_status = returns[0] == "result" and self._entries[names.operation]["done"]
-        things = [
-            names.things[each[1]] for each in arguments if each[0] in ("param", "out") and each[1] in names.things
-        ]
-        values = (("sort", self._sort(things[-1])),) if names.operation.startswith("object_") else ()
-        self._found[key] = Stepped(
+        self._refuse_unknown(symbols[0], names.operation, given)
+        if returns[0] == "result" and self._entries[names.operation]["done"]:
+            result: Argument = ("status",)
+        elif returns[0] in ("result", "pointer"):
+            result = (returns[0], self._known_as(returns[1], names), *returns[2:])
+        else:
+            result = returns
+        self._found[self._key(symbols, arguments)] = Stepped(
             symbols,
             role,
             names.operation,
             given,
-            ("status",) if is_status else returns,
+            result,
             (tuple(arguments), returns),
-            values,
+            self._values(names, given, arguments, returns),
+            self._numbers_of(names.operation, given),
+            names.models,
         )
+
+    def _values(
+        self, names: Names, given: Sequence[Argument], arguments: Sequence[Argument], returns: Argument
+    ) -> tuple[tuple[str, int], ...]:
+        """What an object is told apart by: the function that makes it, and whether it is of one device."""
+        if not names.operation.startswith("object_"):
+            return ()
+        things = [names.things[name] for name in mentioned(arguments, returns) if name in names.things]
+        flat = [part for each in given for part in (each[1] if each[0] == "cells" else (each,))]
+        sort = ("sort", self._sort(things[-1]))
+        return (sort, ("is_of_device", int(("here",) in flat))) if names.operation == "object_create" else (sort,)
+
+    def _numbers_of(self, operation: str, given: Sequence[Argument]) -> tuple[tuple[str, int | str], ...]:
+        """Results that are numbers of a policy's own: how far work is, and what an argument of a kernel is."""
+        policies = self._description["policies"]
+        if operation == "event_query" and ("out", "status") in (each[:2] for each in given):
+            values = {**policies["queues"]["values"], **policies["marks"]["values"]}
+            return (("status", f"sim_told(&call, told, {values.get('complete', 0)}, {values['busy'][0]})"),)
+        if operation == "function_kind":
+            values = policies["kernels"]["values"]
+            pointers, local = values.get("pointers", ()), values.get("local", ())
+            other = next(number for number in range(64) if number not in (*pointers, *local))
+            kinds = ", ".join(str(numbers[0] if numbers else other) for numbers in ((other,), pointers, local))
+            return (("kind", f"((const unsigned[]){{ {kinds} }})[r_kind]"),)
+        return ()
+
+    def _refuse_unknown(self, symbol: str, operation: str, given: Sequence[Argument]) -> None:
+        takes = {name for name, *_rest in self._entries[operation]["takes"]}
+        flat = [part for each in given for part in (each[1] if each[0] == "cells" else (each,))]
+        if any(each[0] in ("param", "length", "pointer_to", "padded") and each[1] not in takes for each in flat):
+            raise self._unable(f"what `{symbol}` does by itself is not told by its steps")
 
     def _sort(self, maker: str) -> int:
         return self._makers.index(maker)
@@ -259,15 +308,18 @@ class Reader:
         form = argument[0]
         if form == "param":
             return self._param(argument, names)
-        if form == "out":
-            thing = names.things.get(argument[1])
-            known = "object" if thing and thing != "event" else self._known_as(argument[1], names)
-            return ("out", known, argument[2])
+        if form in ("out", "pointer_to", "padded"):
+            return (form, self._known_as(argument[1], names), *argument[2:])
         if form == "struct_out":
             return (form, argument[1], tuple((RENAMED.get(name, name), field) for name, field in argument[2]))
-        if form == "array" and all(isinstance(item, str) for item in argument[1]):
-            return ("cells", tuple(self._known_as(item, names) for item in argument[1]), argument[2])
+        if form == "array" and not all(isinstance(item, int) for item in argument[1]):
+            return ("cells", tuple(self._cell(item, argument[2], names) for item in argument[1]), argument[2])
         return argument
+
+    def _cell(self, item: Any, c_type: str, names: Names) -> Argument:
+        if isinstance(item, str):
+            return self._param(("param", item, c_type), names)
+        return ("const", c_type, item) if isinstance(item, int) else (*item, c_type)
 
     def _param(self, argument: Argument, names: Names) -> Argument:
         name = argument[1]
@@ -289,26 +341,32 @@ class Reader:
 
     # facts of devices
 
-    def _fact(self, word: str, steps: Sequence[Any]) -> None:
+    def _fact(self, word: str, models: frozenset[str], steps: Sequence[Any]) -> None:
         """A fact is a field that a call about the device fills."""
-        for symbols, role, arguments, returns in _calls(steps):
+        for symbols, role, arguments, returns in calls_in(steps):
             named = tuple(
                 (*each[:2], tuple((word, field) for _value, field in each[2])) if each[0] == "struct_out" else each
                 for each in arguments
             )
-            self._add(Names("device_facts"), symbols, role, named, returns)
+            self._add(Names("device_facts", models), symbols, role, named, returns)
             key, value = self._key(symbols, named), f"sim_fact(p_device, DEVICE_ATTRIBUTE_{word.upper()})"
             self._found[key] = attrs.evolve(self._found[key], fixed=((word, value),))
 
-    def _probe(self, call: Any, how: str, wanted: int) -> None:
-        """Every simulated device is a GPU: the probe's number is what is wanted."""
-        if how == "has":
-            raise self._unable("what tells its GPUs is a text")
-        symbols, role, arguments, returns = call
-        pairs = next((argument[2] for argument in arguments if argument[0] == "struct_out"), ())
-        self._add(Names("device_facts"), symbols, role, arguments, returns)
-        key = self._key(symbols, arguments)
-        self._found[key] = attrs.evolve(self._found[key], fixed=tuple((name, wanted) for name, _field in pairs))
+    def _probes(self) -> None:
+        """Every simulated device is a GPU; of which model it is, who uses the library says."""
+        devices = self._description["devices"]
+        asked: dict[Any, Probes] = {}
+        for model, probe in [("", devices["gpu"]), *(devices["models"] or {}).items()]:
+            if probe is not None:
+                (symbols, role, arguments, returns), how, wanted, *_said = probe
+                self._add(Names("device_facts", self._models), symbols, role, arguments, returns)
+                key = self._key(symbols, arguments)
+                asked.setdefault(key, Probes(tuple(devices["models"] or ()))).add(model, how, wanted)
+        for key, probes in asked.items():
+            if (answer := probes.answer()) is None:
+                raise self._unable("what tells its models of devices apart is not one number or text of each")
+            names = answered(self._found[key].arguments)
+            self._found[key] = attrs.evolve(self._found[key], fixed=tuple((name, answer) for name in names))
 
     def _with_facts_as_one(self) -> list[Stepped]:
         """Calls that differ only in the fields that they read are one, which fills them all."""
@@ -355,47 +413,3 @@ def _numbers(value: Any) -> tuple[int, ...]:
     if isinstance(value, int):
         return (value,)
     return value if isinstance(value, tuple) and all(isinstance(each, int) for each in value) else ()
-
-
-def _flat(steps: Sequence[Any]) -> Iterator[Any]:
-    """Steps, and those inside them, undoing and following them."""
-    for step in steps:
-        verb, payload, undo, always = step
-        yield step
-        for inner in (payload[3] if verb == "each" else (), undo, always):
-            yield from _flat(inner)
-
-
-def _calls(steps: Sequence[Any]) -> list[Any]:
-    """(symbols, role, arguments, returns) of every call."""
-    return [payload for verb, payload, *_rest in _flat(steps) if verb == "call"]
-
-
-def called(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(operation, symbol) of every call that an operation makes in steps, in whatever version."""
-    for operation, (_line, variants) in description["operations"].items():
-        for form, _since, _before, _platforms, what, _extras in variants:
-            if form == "steps":
-                yield from ((operation, symbol) for symbols, *_rest in _calls(what[2]) for symbol in symbols)
-
-
-def _mentioned(arguments: Sequence[Argument], returns: Argument) -> Iterator[str]:
-    """The names that a call takes and binds."""
-    if returns[0] in ("result", "pointer"):
-        yield returns[1]
-    for argument in arguments:
-        if argument[0] in ("param", "out", "buffer", "length", "pointer_to"):
-            yield argument[1]
-        elif argument[0] in ("struct_in", "struct_out"):
-            for pair in argument[2]:
-                yield from _of_field(pair if argument[0] == "struct_in" else pair[::-1])
-        elif argument[0] == "array":
-            yield from (item for item in argument[1] if isinstance(item, str))
-
-
-def _of_field(pair: tuple[str, Any]) -> Iterator[str]:
-    value = pair[1]
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str):
-        yield value[1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt.simulation import header
 from nbxrt.simulation.decoding import HANDLES, Decoder
 from nbxrt.simulation.launching import OTHERS
+from nbxrt.simulation.primitives import known_as
 from nbxrt.simulation.roles import EXPORT, return_type, role_function, role_tables
 
 if TYPE_CHECKING:
@@ -44,31 +45,44 @@ def _function(plan: Plan, function: Function, tables: dict[str, str]) -> list[st
     for decoder in decoders:
         tables |= decoder.types | decoder.tables
     groups = _by_constants(decoders)
+    linkage = EXPORT if plan.is_exported(function) else ""
     if len(groups) == 1:
-        return _case(plan, function, groups[0], EXPORT, function.symbol)
+        return _case(plan, function, groups[0], linkage, function.symbol)
     lines: list[str] = []
     for at, group in enumerate(groups):
         lines += _case(plan, function, group, "static", f"case_{at}_of_{function.symbol}")
-    return lines + _dispatch(function, groups)
+    return lines + _dispatch(function, groups, linkage)
 
 
 def _by_constants(decoders: list[Decoder]) -> list[list[Decoder]]:
     groups: dict[Any, list[Decoder]] = {}
     for decoder in decoders:
         groups.setdefault(decoder.case.constants, []).append(decoder)
-    return list(groups.values())
+    return sorted(groups.values(), key=lambda group: len(group[0].case.constants))
 
 
-def _dispatch(function: Function, groups: list[list[Decoder]]) -> list[str]:
-    """The exported function: the first case whose constants are all there, else the first of all, which refuses."""
+def _dispatch(function: Function, groups: list[list[Decoder]], linkage: str) -> list[str]:
+    """The function itself: the case with most constants of those that are all there, else the first, which refuses."""
     first = groups[0][0]
     given = ", ".join(f"a{at}" for at in range(len(first.parameters)))
-    lines = [f"{EXPORT} {_signature(first, function.symbol)}", "{"]
+    declared = [
+        _common({decoder.parameters[at] for (decoder, *_rest) in groups}) for at in range(len(first.parameters))
+    ]
+    head = f"{linkage} {return_type(first.case.returns)}{function.symbol}({', '.join(declared) or 'void'})"
+    lines = [head.lstrip(), "{"]
     for at, group in reversed(list(enumerate(groups))):
-        holds = " && ".join(f"a{place} == {value}" for place, value in group[0].case.constants)
+        equal = ((place, "NULL" if value is None else value) for place, value in group[0].case.constants)
+        holds = " && ".join(f"a{place} == {value}" for place, value in equal)
         condition = f"if ({holds}) " if at and holds else ""
         lines.append(f"    {condition}return case_{at}_of_{function.symbol}({given});")
     return [*lines, "}"]
+
+
+def _common(declared: set[str]) -> str:
+    """A parameter that the cases declare so: pointers to different things are pointers to anything."""
+    if len(declared) == 1:
+        return next(iter(declared))
+    return "void *" + next(iter(declared)).rpartition("*")[2]
 
 
 def _signature(decoder: Decoder, name: str) -> str:
@@ -80,7 +94,7 @@ def _case(plan: Plan, function: Function, group: list[Decoder], linkage: str, na
     first = group[0]
     operation = first.case.operation
     role = plan.roles.index(function.role)
-    begin = f'sim_begin(&call, {role}, OP_{operation.upper()}, "{operation}", "{function.symbol}");'
+    begin = f'sim_begin(&call, {role}, OP_{operation.upper()}, "{known_as(operation)}", "{function.symbol}");'
     body = ["struct sim_call call;", begin]
     for decoder in group:
         if decoder is not first:
@@ -88,7 +102,7 @@ def _case(plan: Plan, function: Function, group: list[Decoder], linkage: str, na
         inside = _operation(plan, decoder)
         body += ["{", *(f"    {line}" for line in inside), "}"] if decoder is not first or len(group) > 1 else inside
     body += _end(first)
-    return [f"{linkage} {_signature(first, name)}", "{", *(f"    {line}" for line in body), "}"]
+    return [f"{linkage} {_signature(first, name)}".lstrip(), "{", *(f"    {line}" for line in body), "}"]
 
 
 def _operation(plan: Plan, decoder: Decoder) -> list[str]:
@@ -96,8 +110,16 @@ def _operation(plan: Plan, decoder: Decoder) -> list[str]:
     case, entry = decoder.case, decoder.entry
     call = f"sim_{case.operation}({', '.join(_given(decoder))})"
     lines = [*_variables(plan, decoder), *decoder.decode, *_not_given(decoder)]
+    if plan.description["devices"]:
+        lines += ["sim_ready(&call);", *(f'sim_also(&call, "{other}");' for other in case.serves)]
+    if case.models:
+        bits = sum(1 << at for at, model in enumerate(plan.models) if model in case.models)
+        lines.append(f"sim_expect_model(&call, {bits});")
     lines.append(f"if (!call.kind) call.kind = sim_{case.operation} ? {call} : KIND_NOT_SUPPORTED;")
-    if decoder.tells_done:
+    if decoder.tells_status:
+        lines = [*lines[:-1], f"int told = call.kind ? call.kind : {call};"]
+        lines.append("if (told == KIND_INVALID_HANDLE) call.kind = told;")
+    elif decoder.tells_done:
         pending = f"KIND_{entry['done'].upper()}"
         lines += [f"int is_done = call.kind != {pending};", f"if (call.kind == {pending}) call.kind = KIND_SUCCESS;"]
     if decoder.convert or decoder.refuse:

@@ -55,7 +55,7 @@ def test_the_version_decides_the_files_and_json_says_them(cli: CommandLine) -> N
         (("cuda", "-o", "sim", "--without", "cudaNothing"), "cudaNothing"),
         (("cuda", "-o", "sim", "--memory", "much"), "`much` is no size"),
         (("host", "-o", "sim"), "its functions are the process's own"),
-        (("opencl", "-o", "sim", "--version", "1"), "are for libraries that are made from the file"),
+        (("metal", "-o", "sim", "--version", "1"), "are for libraries that are made from the file"),
         (("metal", "-o", "sim", "--without", "MTLCreateSystemDefaultDevice"), "are for libraries that are made"),
     ],
 )

@@ -199,7 +199,7 @@ static int usable(const struct block *block, enum side side, int device, int wri
     if (block->origin == FROM_MAP)
         return side != SIDE_HOST && ((writes ? block->writable : block->readable) >> device & 1);
     if (block->memory == MEMORY_TYPE_DEVICE)
-        return side != SIDE_HOST;
+        return side != SIDE_HOST && (!sim_contexts_are_apart || block->device == device);
     return 1;
 }
 

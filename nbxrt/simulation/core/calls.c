@@ -18,6 +18,8 @@ static int needs_context(int operation)
     case OP_COMM_ASYNC_ERROR: case OP_OBJECT_CREATE: case OP_OBJECT_DESTROY: case OP_DEVICE_FACTS: case OP_MARK_CREATE:
     case OP_MARK_TIME: case OP_EVENT_DESTROY:
         return 0;
+    case OP_EVENT_QUERY:                /* how far work is, and what it failed with, is its own to say */
+        return !sim_is_of_objects;
     default:
         return 1;
     }
@@ -70,32 +72,37 @@ static int forked(void)
     return owner && owner != getpid();
 }
 
-static int answerable(struct sim_call *call)
+/* Whether the library answers anybody. */
+static int usable(const struct sim_call *call)
 {
-    int group = group_of_operation[call->operation];
-    int management = group == GROUP_MANAGEMENT;
-    if (group == GROUP_ERROR)
-        return KIND_SUCCESS;
+    int is_management = group_of_operation[call->operation] == GROUP_MANAGEMENT;
     if (sim_thread()->in_callback)
         return KIND_NOT_PERMITTED;
-    if (!management && forked())
+    if (!is_management && forked())
         return KIND_NOT_INITIALIZED;
     if (sim_roles[call->role].needs_init && started[call->role] != getpid())
         return KIND_NOT_INITIALIZED;
+    return KIND_SUCCESS;
+}
+
+/* Whether the device that the call is about answers it. */
+static int answerable(struct sim_call *call)
+{
     int kind = sim_fault(call->name, call->symbol, call->device);
     if (kind) {
-        if (kind_is_sticky[kind] && sim_current() >= 0)
-            sim_lose(sim_current(), kind);
+        int physical = sim_physical(call->device);
+        if (kind_is_sticky[kind] && physical >= 0)
+            sim_lose(physical, kind);
         return kind;
     }
     if (sim_settings.no_driver)
         return KIND_NO_DRIVER;
-    if (management)
+    if (group_of_operation[call->operation] == GROUP_MANAGEMENT)
         return KIND_SUCCESS;
     if (!sim_device_count_visible())
         return KIND_NO_DEVICE;
     owner = getpid();
-    if (needs_context(call->operation) && (kind = in_context(call)))
+    if (needs_context(call->operation) && (!sim_is_of_objects || call->is_entered) && (kind = in_context(call)))
         return kind;
     return sim_capture_forbids(call->operation);
 }
@@ -112,14 +119,30 @@ void sim_begin(struct sim_call *call, int role, int operation, const char *name,
     sim_settle();
     sim_sleep_before(name, symbol);
     call->device = sim_thread()->device;
-    call->kind = operation < 0 ? sim_fault(name, symbol, call->device) : answerable(call);
+    call->is_entered = 0;
+    if (operation < 0)
+        call->kind = sim_fault(name, symbol, call->device);
+    else if (group_of_operation[operation] == GROUP_ERROR)
+        call->kind = KIND_SUCCESS;
+    else if (!(call->kind = usable(call)) && !sim_is_of_objects)
+        call->kind = answerable(call);
 }
 
+/* The first handle tells what device the call is about; the others have to be of the same. */
 void sim_enter(struct sim_call *call, int ordinal)
 {
+    if (!call->kind && call->is_entered && call->device != ordinal)
+        call->kind = KIND_INVALID_DEVICE;
+    if (call->kind)
+        return;
+    call->is_entered = 1;
     sim_thread()->device = call->device = ordinal;
-    if (!call->kind && needs_context(call->operation))
-        call->kind = in_context(call);
+}
+
+void sim_ready(struct sim_call *call)
+{
+    if (!call->kind)
+        call->kind = answerable(call);
 }
 
 int sim_ordinal_here(void)
@@ -130,7 +153,7 @@ int sim_ordinal_here(void)
 void sim_also(struct sim_call *call, const char *name)
 {
     if (!call->kind)
-        call->kind = sim_fault(name, name, call->device);
+        call->kind = sim_fault(name, NULL, call->device);
 }
 
 int sim_end(struct sim_call *call)

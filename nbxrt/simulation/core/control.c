@@ -135,6 +135,14 @@ EXPORTED void nbxrt_sim_set_context(uint64_t nbytes)
     leave();
 }
 
+EXPORTED int nbxrt_sim_set_models(const char *list)
+{
+    enter();
+    int kind = sim_set_models(list);
+    leave();
+    return kind;
+}
+
 EXPORTED void nbxrt_sim_set_part(int device, int part)
 {
     enter();

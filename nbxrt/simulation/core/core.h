@@ -28,6 +28,11 @@ struct sim_role {
 /* Given by the wrappers. */
 extern const struct sim_role sim_roles[];
 extern const int sim_role_count;
+extern const int sim_is_of_objects;             /* handles tell what device a call is about, and no current device does */
+extern const int sim_contexts_are_apart;        /* what is of one device is unknown to the others */
+extern const char *const sim_models[];          /* kinds of devices; NULL ends them */
+struct sim_type { size_t nbytes; const char *name; };
+extern const struct sim_type sim_types[];       /* how kernels name the types of their arguments; 0 bytes end them */
 extern const int sim_captures_are_executable;  /* the handle of a graph is that of the executable one */
 extern const char *const sim_visibility[];
 extern const char *const sim_uuid_prefixes[];   /* of whole devices, then of parts of them; NULL ends them */
@@ -41,6 +46,7 @@ struct sim_call {
     int kind;
     int code;                   /* the status as the vendor codes it, after sim_end */
     int device;
+    int is_entered;             /* a handle has told the device */
     size_t length;
     char text[320];             /* arguments as `name=value`, separated by spaces */
 };
@@ -69,8 +75,16 @@ int sim_number(struct sim_call *call, const int *numbers, int count, int word);
 extern char sim_architecture[256];
 int sim_device_count_visible(void);
 
-/* APIs of objects (objects.c): a call is about the device of the handles that it is given. */
+/* APIs of objects (objects.c): a call is about the device of the handles that it is given. Where none tells it, it is
+   about none. Once all arguments are read, sim_ready says whether the device answers the call. */
+enum { SIM_FUNCTION, SIM_MODULE, SIM_EVENT };
 void sim_enter(struct sim_call *call, int ordinal);
+void sim_enter_behind(struct sim_call *call, int what, uint64_t handle);
+void sim_ready(struct sim_call *call);
+/* How far work is, by the vendor's numbers: done, not done, or the code of what it failed with. */
+int sim_told(const struct sim_call *call, int kind, int complete, int busy);
+int sim_model(int ordinal);
+void sim_expect_model(struct sim_call *call, unsigned models);      /* as bits */
 void sim_enter_device(struct sim_call *call, const void *handle);
 uint64_t sim_enter_stream(struct sim_call *call, const void *handle);
 int sim_ordinal_behind(struct sim_call *call, const char *name, const void *handle);

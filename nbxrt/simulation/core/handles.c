@@ -2,7 +2,8 @@
 #include "state.h"
 
 const char *const sim_handle_names[HANDLE_TYPE_COUNT] = {
-    "", "stream", "event", "graph", "graph_exec", "allocation", "module", "function", "communicator", "object"};
+    "", "stream", "event", "graph", "graph_exec", "allocation", "module", "function", "communicator", "object",
+    "buffer"};
 static struct { enum handle_type type; void *object; } *table;
 static size_t table_count, table_room;
 

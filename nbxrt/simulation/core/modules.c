@@ -1,7 +1,8 @@
 /* Modules, kernels and their launches. An image is text behind a magic line, one thing a line:
 
        nbxrt simulated module
-       kernel NAME SIZE…            a kernel, and the size in bytes of each argument
+       kernel NAME SIZE…            a kernel, and the size in bytes of each argument, `pointer`, or `local`: its own
+                                    room in the memory that a block shares
        kernel NAME SIZE… = store    it writes its second argument to element i of its first, for every thread i
        global NAME BYTES            a variable in device memory
 */
@@ -17,13 +18,17 @@ struct function {
     char name[128], body[16];
     int count, dynamic_shared, attributes[FUNCTION_ATTRIBUTE_COUNT];
     size_t sizes[MOST_ARGUMENTS];
+    char kinds[MOST_ARGUMENTS];
     unsigned char *given[MOST_ARGUMENTS];   /* arguments that were set one by one, and the block */
-    unsigned block[3];
+    unsigned local[MOST_ARGUMENTS], block[3];
+    int is_copy;                            /* it was made for one caller, who releases it */
 };
+
+enum { KIND_OF_VALUE, KIND_OF_POINTER, KIND_OF_LOCAL };
 
 struct global { struct global *next; char name[128]; uint64_t address, nbytes; };
 
-struct module { int device; struct function *functions; struct global *globals; };
+struct module { int device, fault; struct function *functions; struct global *globals; };
 
 static struct launch_log { struct launch_log *next; uint64_t stream; struct launch *launch; } *done, **done_end = &done;
 static void (*on_launch)(const char *name, const unsigned *grid, const unsigned *block, void *const *arguments,
@@ -35,6 +40,15 @@ static void *on_image_data;
 
 /* Reading an image. */
 
+static void add_argument(struct function *function, const char *word)
+{
+    if (function->count == MOST_ARGUMENTS)
+        return;
+    int is_pointer = !strcmp(word, "pointer"), is_local = !strcmp(word, "local");
+    function->kinds[function->count] = is_pointer ? KIND_OF_POINTER : is_local ? KIND_OF_LOCAL : KIND_OF_VALUE;
+    function->sizes[function->count++] = is_pointer ? sizeof(uint64_t) : (size_t)strtoull(word, NULL, 10);
+}
+
 static int add_kernel(struct module *module, char *words)
 {
     struct function *function = calloc(1, sizeof *function);
@@ -45,8 +59,7 @@ static int add_kernel(struct module *module, char *words)
     }
     snprintf(function->name, sizeof function->name, "%s", word);
     while ((word = strtok_r(NULL, " \t\r", &next)) && strcmp(word, "="))
-        if (function->count < MOST_ARGUMENTS)
-            function->sizes[function->count++] = (size_t)strtoull(word, NULL, 10);
+        add_argument(function, word);
     if (word && (word = strtok_r(NULL, " \t\r", &next)))
         snprintf(function->body, sizeof function->body, "%s", word);
     function->attributes[FUNCTION_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = MOST_THREADS;
@@ -88,15 +101,20 @@ static int add_line(struct module *module, char *line)
     return *line && *line != '\r' ? KIND_INVALID_VALUE : KIND_SUCCESS;
 }
 
+static void release_function(struct function *function)
+{
+    if (function->handle)
+        sim_handle_drop(function->handle);
+    for (int i = 0; i < function->count; i++)
+        free(function->given[i]);
+    free(function);
+}
+
 static void release_module(struct module *module)
 {
     for (struct function *function = module->functions, *next; function; function = next) {
         next = function->next;
-        if (function->handle)
-            sim_handle_drop(function->handle);
-        for (int i = 0; i < function->count; i++)
-            free(function->given[i]);
-        free(function);
+        release_function(function);
     }
     for (struct global *global = module->globals, *next; global; global = next) {
         next = global->next;
@@ -134,24 +152,58 @@ void sim_on_image(void *function, void *data)
     on_image_data = data;
 }
 
-int sim_module_load(const void *image, size_t image_nbytes, uint64_t *module)
+static struct module *read_module(const void *image, size_t nbytes)
 {
-    char *text = text_of(image, image_nbytes), *next = NULL;
-    if (!text)
-        return KIND_NO_BINARY;
+    char *text = text_of(image, nbytes), *next = NULL;
     struct module *made = calloc(1, sizeof *made);
     made->device = sim_current();
-    int kind = KIND_SUCCESS;
-    strtok_r(text, "\n", &next);
-    for (char *line = strtok_r(NULL, "\n", &next); line && !kind; line = strtok_r(NULL, "\n", &next))
-        kind = add_line(made, line);
+    made->fault = text ? KIND_SUCCESS : KIND_NO_BINARY;
+    if (text)
+        strtok_r(text, "\n", &next);
+    for (char *line; !made->fault && (line = strtok_r(NULL, "\n", &next));)
+        made->fault = add_line(made, line);
     free(text);
-    if (kind) {
+    return made;
+}
+
+int sim_module_load(const void *image, size_t image_nbytes, uint64_t *module)
+{
+    struct module *made = read_module(image, image_nbytes);
+    int kind = made->fault;
+    if (kind)
         release_module(made);
-        return kind;
-    }
-    *module = sim_handle_new(HANDLE_MODULE, made);
+    else
+        *module = sim_handle_new(HANDLE_MODULE, made);
+    return kind;
+}
+
+/* Code that is built by another call, which says what is wrong with it. */
+int sim_module_create(const void *image, size_t image_nbytes, uint64_t *module)
+{
+    *module = sim_handle_new(HANDLE_MODULE, read_module(image, image_nbytes));
     return KIND_SUCCESS;
+}
+
+int sim_module_build(uint64_t module)
+{
+    const struct module *built = sim_handle_get(HANDLE_MODULE, module);
+    return !built ? KIND_INVALID_HANDLE : built->fault ? KIND_NO_BINARY : KIND_SUCCESS;
+}
+
+int sim_module_log(uint64_t module, struct sim_text *log)
+{
+    const struct module *asked = sim_handle_get(HANDLE_MODULE, module);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    if (asked->fault)
+        snprintf(log->text, sizeof log->text, "1:1: error: this is no simulated module");
+    return KIND_SUCCESS;
+}
+
+int sim_device_of_module(uint64_t module)
+{
+    const struct module *asked = sim_handle_get(HANDLE_MODULE, module);
+    return asked ? asked->device : -1;
 }
 
 int sim_module_unload(uint64_t module)
@@ -165,19 +217,100 @@ int sim_module_unload(uint64_t module)
     return KIND_SUCCESS;
 }
 
+static struct function *function_of(const struct module *module, const char *name)
+{
+    struct function *found = module->functions;
+    while (found && (found->is_copy || strcmp(found->name, name)))
+        found = found->next;
+    return found;
+}
+
 int sim_module_get_function(uint64_t module, const char *name, uint64_t *function)
+{
+    const struct module *asked = sim_handle_get(HANDLE_MODULE, module);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    struct function *found = function_of(asked, name);
+    if (!found)
+        return KIND_NOT_FOUND;
+    if (!found->handle)
+        found->handle = sim_handle_new(HANDLE_FUNCTION, found);
+    *function = found->handle;
+    return KIND_SUCCESS;
+}
+
+/* A kernel of the caller's own: it keeps the arguments that are set one by one. */
+int sim_function_create(uint64_t module, const char *name, uint64_t *function)
 {
     struct module *asked = sim_handle_get(HANDLE_MODULE, module);
     if (!asked)
         return KIND_INVALID_HANDLE;
-    for (struct function *found = asked->functions; found; found = found->next)
-        if (!strcmp(found->name, name)) {
-            if (!found->handle)
-                found->handle = sim_handle_new(HANDLE_FUNCTION, found);
-            *function = found->handle;
-            return KIND_SUCCESS;
+    const struct function *found = function_of(asked, name);
+    if (!found)
+        return asked->fault ? KIND_NO_BINARY : KIND_NOT_FOUND;
+    struct function *made = malloc(sizeof *made);
+    *made = *found;
+    made->is_copy = 1;
+    made->handle = *function = sim_handle_new(HANDLE_FUNCTION, made);
+    made->next = asked->functions;
+    asked->functions = made;
+    return KIND_SUCCESS;
+}
+
+int sim_function_release(uint64_t function)
+{
+    struct function *released = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!released)
+        return KIND_INVALID_HANDLE;
+    for (struct function **place = &released->module->functions; *place; place = &(*place)->next)
+        if (*place == released) {
+            *place = released->next;
+            break;
         }
-    return KIND_NOT_FOUND;
+    release_function(released);
+    return KIND_SUCCESS;
+}
+
+int sim_device_of_function(uint64_t function)
+{
+    const struct function *asked = sim_handle_get(HANDLE_FUNCTION, function);
+    return asked ? asked->module->device : -1;
+}
+
+int sim_function_count(uint64_t function, unsigned *count)
+{
+    const struct function *asked = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    *count = (unsigned)asked->count;
+    return KIND_SUCCESS;
+}
+
+int sim_function_kind(uint64_t function, unsigned index, unsigned *kind)
+{
+    const struct function *asked = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    if (index >= (unsigned)asked->count)
+        return KIND_INVALID_VALUE;
+    *kind = (unsigned)asked->kinds[index];
+    return KIND_SUCCESS;
+}
+
+/* The first type of the argument's size; where a kernel takes an address, one that has no size. */
+int sim_function_type(uint64_t function, unsigned index, struct sim_text *type_name)
+{
+    const struct function *asked = sim_handle_get(HANDLE_FUNCTION, function);
+    const struct sim_type *type = sim_types;
+    if (!asked)
+        return KIND_INVALID_HANDLE;
+    if (index >= (unsigned)asked->count)
+        return KIND_INVALID_VALUE;
+    while (type->nbytes && type->nbytes != asked->sizes[index])
+        type++;
+    int is_value = asked->kinds[index] == KIND_OF_VALUE && type->nbytes;
+    snprintf(type_name->text, sizeof type_name->text, "%s", is_value ? type->name : "void*");
+    return KIND_SUCCESS;
 }
 
 int sim_module_get_global(uint64_t module, const char *name, uint64_t *address, uint64_t *nbytes)
@@ -351,6 +484,35 @@ int sim_function_set_argument(uint64_t function, unsigned index, uint64_t nbytes
     return KIND_SUCCESS;
 }
 
+int sim_function_set_pointer(uint64_t function, unsigned index, uint64_t address)
+{
+    if (address && !sim_block_at(address))
+        return KIND_INVALID_VALUE;
+    return sim_function_set_argument(function, index, sizeof address, &address, sizeof address);
+}
+
+/* A value of a handle's size comes in the same way as a buffer. */
+int sim_function_set_buffer(uint64_t function, unsigned index, uint64_t buffer)
+{
+    const struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
+    int is_pointer = changed && index < (unsigned)changed->count && changed->kinds[index] == KIND_OF_POINTER;
+    uint64_t address = is_pointer ? sim_address_behind(buffer, 0, 0) : buffer;
+    if (is_pointer && buffer && !address)
+        return KIND_INVALID_VALUE;
+    return sim_function_set_argument(function, index, sizeof address, &address, sizeof address);
+}
+
+int sim_function_set_local(uint64_t function, unsigned index, uint64_t nbytes)
+{
+    struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
+    if (!changed)
+        return KIND_INVALID_HANDLE;
+    if (index >= (unsigned)changed->count || changed->kinds[index] != KIND_OF_LOCAL || !nbytes || nbytes > UINT32_MAX)
+        return KIND_INVALID_VALUE;
+    changed->local[index] = (unsigned)nbytes;
+    return sim_function_set_argument(function, index, 0, "", 0);
+}
+
 int sim_function_set_block(uint64_t function, unsigned x, unsigned y, unsigned z)
 {
     struct function *changed = sim_handle_get(HANDLE_FUNCTION, function);
@@ -374,12 +536,10 @@ int sim_function_run(uint64_t function, uint64_t stream, unsigned groups_x, unsi
         block[axis] = block[axis] ? block[axis] : run->block[axis];
         grid[axis] = grid[axis] ? grid[axis] : block[axis] ? threads[axis] / block[axis] : 0;
     }
-    return sim_launch_kernel(function, grid, block, 0, stream, (void **)run->given);
-}
-
-int sim_function_release(uint64_t function)
-{
-    return sim_handle_get(HANDLE_FUNCTION, function) ? KIND_SUCCESS : KIND_INVALID_HANDLE;
+    unsigned shared = 0;
+    for (int i = 0; i < run->count; i++)
+        shared += run->local[i];
+    return sim_launch_kernel(function, grid, block, shared, stream, (void **)run->given);
 }
 
 /* The body `store`: what a kernel that writes where it may not does to its context is seen here. */

@@ -92,6 +92,29 @@ static void usual_devices(uint64_t memory)
     }
 }
 
+static int model_of(const char *word)
+{
+    for (int model = 0; sim_models[model]; model++)
+        if (!strcmp(word, sim_models[model]))
+            return model;
+    return -1;
+}
+
+/* "first,second": the models of the devices in turn, and from the beginning again. */
+int sim_set_models(const char *list)
+{
+    int models[MOST_DEVICES], count = 0;
+    char text[1024];
+    snprintf(text, sizeof text, "%s", list ? list : "");
+    for (char *next = NULL, *word = strtok_r(text, ",", &next); word && count < MOST_DEVICES;
+         word = strtok_r(NULL, ",", &next))
+        if ((models[count++] = model_of(word)) < 0)
+            return -1;
+    for (int i = 0; i < MOST_DEVICES; i++)
+        sim_devices[i].model = count ? models[i % count] : 0;
+    return 0;
+}
+
 static int starts_with_one(const char *name)
 {
     const char *value = getenv(name);
@@ -120,6 +143,9 @@ void sim_settle(void)
     each_part("NBXRT_SIM_FAIL", sim_add_fault);
     each_part("NBXRT_SIM_SLEEP_US", sim_add_delay);
     sim_set_visible(getenv("NBXRT_SIM_VISIBLE"));
+    const char *models = getenv("NBXRT_SIM_MODELS");
+    if (sim_set_models(models && *models ? models : sim_models[0]))
+        say("NBXRT_SIM_MODELS", models);
     if (log && *log)
         sim_log_to(log);
 }
@@ -170,7 +196,8 @@ int sim_fault(const char *name, const char *symbol, int device)
     int kind = KIND_SUCCESS;
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
-        if (strcmp(fault->name, name) && strcmp(fault->name, symbol) && strcmp(fault->name, "*"))
+        int is_named = symbol && (!strcmp(fault->name, symbol) || !strcmp(fault->name, "*"));
+        if (!is_named && strcmp(fault->name, name))
             continue;
         if (fault->device >= 0 && fault->device != device)
             continue;

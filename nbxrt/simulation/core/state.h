@@ -37,6 +37,7 @@ struct device {
     uint64_t enabled_peers;             /* physical devices whose memory it accesses */
     uint64_t unreachable_peers;
     int attributes[DEVICE_ATTRIBUTE_COUNT];
+    int model;                          /* by its place in sim_models */
     int part;                           /* 1: a part of a card; 2: one that the management library does not know */
     int processes_given;
     struct sim_rows processes;
@@ -64,7 +65,8 @@ struct thread *sim_thread(void);
 
 void sim_survive_forks(void);
 
-/* Faults, by the name of an operation, a symbol, `context` or `work`. */
+/* Faults, by the name of an operation, a symbol, `context` or `work`. Without a symbol: of another operation of a call
+   that was asked for already. */
 int sim_fault(const char *name, const char *symbol, int device);
 void sim_forget_faults(void);           /* and delays */
 void sim_sleep_before(const char *name, const char *symbol);
@@ -80,7 +82,7 @@ void sim_log_clear(void);
 /* Handles: numbers that are never given out twice. */
 enum handle_type {
     HANDLE_NONE, HANDLE_STREAM, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_ALLOCATION, HANDLE_MODULE,
-    HANDLE_FUNCTION, HANDLE_COMMUNICATOR, HANDLE_OBJECT, HANDLE_TYPE_COUNT
+    HANDLE_FUNCTION, HANDLE_COMMUNICATOR, HANDLE_OBJECT, HANDLE_BUFFER, HANDLE_TYPE_COUNT
 };
 extern const char *const sim_handle_names[];
 
@@ -121,6 +123,10 @@ int sim_backing(void);                                  /* the file behind devic
 uint64_t sim_backing_room(uint64_t nbytes);
 void sim_backing_forget(uint64_t offset, uint64_t nbytes);
 void sim_pool_trim(struct device *device, uint64_t keep);
+
+/* Memory that is known by a handle, or a part of it. */
+struct buffer { uint64_t address, nbytes; int is_part; };
+uint64_t sim_address_behind(uint64_t buffer, uint64_t offset, uint64_t nbytes);     /* 0: outside, or no buffer */
 
 /* Whether `nbytes` at `address` may be used as this side of a copy by that device. */
 enum side { SIDE_ANY, SIDE_HOST, SIDE_DEVICE };
@@ -218,6 +224,8 @@ int sim_collective_ready(struct collective *collective);     /* running it waits
 int sim_collective_run(struct collective *collective, struct stream *stream, int is_receiver);
 void sim_collective_drop(struct collective *collective);
 void sim_lose(int device, int kind);
+int sim_device_of_function(uint64_t function);      /* -1 for what is none */
+int sim_device_of_module(uint64_t module);
 
 /* Captures. */
 struct body {
@@ -253,6 +261,7 @@ void sim_forget_processes(void);        /* which processes have used the driver 
 int sim_add_fault(const char *text);
 int sim_add_delay(const char *text);
 int sim_set_visible(const char *list);
+int sim_set_models(const char *list);   /* -1 for what is no list of models */
 void sim_ranges_forget(void);
 size_t sim_ranges_text(char *buffer, size_t size);
 void sim_launches_forget(void);
