@@ -62,6 +62,16 @@ def make_current(of: "runtime.Runtime", index: int) -> None:
         _switch(of, index)
 
 
+def put_back(of: "runtime.Runtime") -> None:
+    """After code of others: the device that is current here is made so again, where they have switched behind nbxrt.
+
+    Raises: DeviceError.
+    """
+    index = getattr(of.current, "index", None)
+    if index is not None and of.get_device() != index:
+        of.set_device(index)
+
+
 def _switch(of: "runtime.Runtime", index: int) -> None:
     of.set_device(index)
     driver = _active_triton_driver()

@@ -66,7 +66,7 @@ class Buffer:
             integer("`Buffer.from_handle`", f"an integer for `{name}`", value)
             for name, value in (("ptr", ptr), ("nbytes", nbytes))
         )
-        if not 0 <= address <= address + size < 1 << 64:
+        if not 0 <= address <= address + size < 1 << 64 or (size and not address):
             raise errors.ArgumentValueError(f"{size} bytes at {address} are no memory", value=ptr)
         check_kind(kind)
         errors.boolean("`Buffer.from_handle`", "readonly", readonly)

@@ -110,7 +110,7 @@ class Imported(Closing, Memory):
         self.is_open = False
         captures = state_of(self.device.runtime).captures
         if captures and self._deleter:
-            captures[-1].take_over(_deleter_at(self._deleter), self._structure)
+            captures[-1].take_over(self.device, _deleter_at(self._deleter), self._structure)
         elif self._deleter:
             _deleter_at(self._deleter)(self._structure)
 
@@ -123,6 +123,9 @@ _END = 1 << 64
 #: Layouts that were seen, at most so many, by what is read.
 _layouts: "dict[Any, tuple[Any, ...]]" = {}
 _SEEN = 1024
+#: Capsules that are being taken, by their identity: no function of Python's looks at a name and changes it at once, and
+#: one thread alone may.
+_being_taken: "dict[int, Any]" = {}
 
 
 def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
@@ -130,39 +133,43 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
 
     Raises: ExchangeError, and then the capsule is as it was.
     """
-    at = argument(id(capsule))
-    form = _expected[0]
+    key = id(capsule)
+    at = argument(key)
+    if _being_taken.setdefault(key, at) is not at:
+        raise _used_up()
     try:
-        structure: int = pointer_of(at, form.name)
-    except ValueError:  # the capsule has another name
-        structure = 0
-    if not structure:
-        form = _expected[0] = _form_of(capsule, at)
-        structure = pointer_of(at, form.name)
-    if form is VERSIONED:
-        major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, structure)
-        if major != VERSION[0]:
-            raise _other_version(structure)
-    else:
-        data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
-        flags = 0
-    try:  # what was seen before was checked then
-        memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
-        read = _READERS[ndim if shape_at or not ndim else None]
-        steps = read(MEMORY, strides_at) if strides_at else None
-        shape, strides, kind, first, nbytes, highest = _layouts[word, read(MEMORY, shape_at), steps]
-    except (AttributeError, KeyError):
-        memory_kind, device = place(runtime, *dlpack.parts_of_place(where))
-        shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
-    ptr = data + offset if offset else data
-    begin = ptr + first if first else ptr
-    if not nbytes:
-        begin = ptr = 0
-    elif not data or not 0 <= begin <= highest:
-        raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
-    if stream is not None:
-        as_stream(stream, device)
-    _set_name(at, form.used)
+        form = _expected[0]
+        try:
+            structure: int = pointer_of(at, form.name)
+        except ValueError:  # the capsule has another name
+            form = _expected[0] = _form_of(capsule, at)
+            structure = pointer_of(at, form.name)
+        if form is VERSIONED:
+            major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, structure)
+            if major != VERSION[0]:
+                raise _other_version(structure)
+        else:
+            data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
+            flags = 0
+        try:  # what was seen before was checked then
+            memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
+            read = _READERS[ndim if shape_at or not ndim else None]
+            steps = read(MEMORY, strides_at) if strides_at else None
+            shape, strides, kind, first, nbytes, highest = _layouts[word, read(MEMORY, shape_at), steps]
+        except (AttributeError, KeyError):
+            memory_kind, device = place(runtime, *dlpack.parts_of_place(where))
+            shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
+        ptr = data + offset
+        begin = ptr + first
+        if not nbytes:
+            begin = ptr = 0
+        elif not data or not 0 <= begin <= highest:
+            raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
+        if stream is not None:
+            as_stream(stream, device)
+        _set_name(at, form.used)
+    finally:
+        del _being_taken[key]
     # the two objects without their constructors, and at most three values at once: more would be made a tuple first
     memory = _new(Imported)
     memory.device, memory.address, memory.nbytes = device, begin, nbytes
@@ -217,8 +224,14 @@ def _form_of(capsule: "Any", at: "Any") -> "Form":
     if form is not None:
         return form
     if (name or b"").startswith(b"used_dltensor"):
-        raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
-    raise errors.ExchangeError(f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`")
+        raise _used_up() from None
+    raise errors.ExchangeError(
+        f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`"
+    ) from None
+
+
+def _used_up() -> errors.ExchangeError:
+    return errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
 
 
 def _other_version(address: int) -> errors.ExchangeError:

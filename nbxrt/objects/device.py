@@ -245,7 +245,10 @@ class Device:
         if self.is_only:
             return
         here = self._current.__dict__
-        found = here["entered"].pop()
+        try:
+            found = here["entered"].pop()
+        except (KeyError, IndexError):
+            raise left_elsewhere(self) from None
         if found != here["index"]:
             _leave(self.runtime, here, found)
 
@@ -329,6 +332,15 @@ def _enter(device: Device, here: "dict[str, Any]", found: "int | None") -> None:
     except BaseException:
         here["entered"].pop()
         raise
+
+
+def left_elsewhere(what: "Any") -> errors.ArgumentValueError:
+    """The error for a block that ends in a thread which did not begin it: each thread has its own current device."""
+    return errors.ArgumentValueError(
+        f"`with`: this thread is not inside of {what!r}",
+        hint="a block begins and ends in one thread; a generator that holds one is closed where it was begun",
+        value=what,
+    )
 
 
 def _leave(runtime: "Runtime", here: "dict[str, Any]", found: int) -> None:

@@ -149,51 +149,49 @@ def device_numbers(array: "DeviceArray") -> "tuple[int, int]":
     return number, 0 if array.runtime.kind == "cpu" else array._device_idx  # noqa: SLF001
 
 
-def capsule(array: "DeviceArray", *, versioned: bool, minor: int = VERSION[1], copied: bool = False) -> "Any":
+def _capsule(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: bool) -> "Any":
     """A capsule of the array, which keeps the memory until its consumer is done. Raises: ExchangeError."""
-    if not array.memory.is_open:
-        array.memory.check()
-    form, key = VERSIONED if versioned else LEGACY, (versioned, minor, copied)
-    structure = (array.exports.get(key) if array.exports else None) or _structure(array, form, key)
-    return _filled(array, form, structure)
+    made = array.exports.get(asked) if array.exports else None
+    if made is None:
+        made = _structure(array, asked, copied=copied)
+        if not copied:  # by another thread at the same time it is made anew, and either is right
+            array.exports = {**(array.exports or {}), asked: made}
+    return _filled(array, *made)
 
 
-def _filled(array: "DeviceArray", form: Form, structure: bytes) -> "Any":
+def _filled(array: "DeviceArray", form: Form, structure: bytes, extents: "Any") -> "Any":
     """A capsule with a structure."""
     try:
         block = form.spare.pop()
     except IndexError:
         block = form.block()
     block[0][:] = structure
-    held = _held[block[1]] = (block, form, array)
+    held = _held[block[1]] = (block, form, array, extents)
     if _over:
         _orphan(block[1], held)
     return new_capsule(block[2], form.name, form.destructor_argument)
 
 
-def _structure(array: "DeviceArray", form: Form, key: "tuple[bool, int, bool]") -> bytes:
-    """The bytes of an array's structure, which are the same for every export; shape and strides are the array's."""
-    versioned, minor, copied = key
+def _structure(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: bool) -> "tuple[Form, bytes, Any]":
+    """Form, bytes, and shape and strides of an array's structure, which are the same for every export of a version."""
     itemsize, ndim = array.dtype.itemsize, len(array.shape)
     number, index = device_numbers(array)
-    if array.readonly and not versioned:
+    form = LEGACY if asked is None or asked[0] < VERSION[0] else VERSIONED
+    if array.readonly and form is LEGACY:
         raise errors.ExchangeError(
             f"{array!r} may only be read, which DLPack can say from version 1.0 on",
             hint="ask with `max_version=(1, 0)`, or export a copy",
         )
     if any(stride % itemsize for stride in array.strides):
         raise errors.ExchangeError(f"{array!r} has strides that are no whole elements")
-    if array.exports is None:
-        array.exports = {"extents": extents_type(2 * ndim)(*array.shape, *[each // itemsize for each in array.strides])}
-    at = ctypes.addressof(array.exports["extents"])
+    extents = extents_type(2 * ndim)(*array.shape, *[each // itemsize for each in array.strides])
+    at = ctypes.addressof(extents)
     tensor = (array.ptr, number, index, ndim, array.dtype.code, itemsize * 8, 1, at, at + 8 * ndim, 0)
-    if versioned:
-        flags = (READ_ONLY if array.readonly else 0) | (IS_COPIED if copied else 0)
-        structure = form.pack(VERSION[0], minor, 0, _deleter_address, flags, *tensor)
-    else:
-        structure = form.pack(*tensor, 0, _deleter_address)
-    array.exports[key] = structure
-    return structure
+    if form is LEGACY:
+        return form, form.pack(*tensor, 0, _deleter_address), extents
+    flags = (READ_ONLY if array.readonly else 0) | (IS_COPIED if copied else 0)
+    version = min(VERSION, asked or VERSION)
+    return form, form.pack(*version, 0, _deleter_address, flags, *tensor), extents
 
 
 _extents_types: "dict[int, Any]" = {}
@@ -239,31 +237,24 @@ UNSAID: "Any" = ()
 
 def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device: "Any", copy: "bool | None") -> "Any":
     """What `__dlpack__` answers. Raises: ExchangeError; ArgumentTypeError, ArgumentValueError."""
-    if stream == -1 and dl_device is UNSAID and copy is UNSAID and array.exports and array.memory.is_open:
+    if not array.memory.is_open:
+        array.memory.check()
+    if stream.__class__ is int and stream == -1 and dl_device is UNSAID and copy is UNSAID and array.exports:
         try:  # what was asked before is answered as before
             return _filled(array, *array.exports[max_version])
         except (KeyError, TypeError):
             pass
-    versioned, minor, copied = False, VERSION[1], False
-    if max_version is not None:
-        major, asked_minor = pair(max_version, "`__dlpack__`: `max_version`")
-        versioned = major >= VERSION[0]
-        minor = min(minor, asked_minor) if major == VERSION[0] else minor
+    asked = None if max_version is None else pair(max_version, "`__dlpack__`: `max_version`")
     if dl_device is None and copy is None and stream is UNSAID:
         _refuse_numpy(array)
     elif dl_device is not None and dl_device is not UNSAID:
         wanted = pair(dl_device, "`__dlpack__`: `dl_device`")
         if wanted != device_numbers(array):
-            return _elsewhere(array, wanted, copy, versioned=versioned, minor=minor)
+            return _elsewhere(array, wanted, copy, asked)
     if copy:
-        array, copied = array.copy(), True
-    if stream != -1:
-        hand_over(array, None if stream is UNSAID else stream, "`__dlpack__`: `stream`")
-    answer = capsule(array, versioned=versioned, minor=minor, copied=copied)
-    if array.exports is not None and not copied and max_version.__class__ is not list:
-        form = VERSIONED if versioned else LEGACY
-        array.exports[max_version] = form, array.exports[versioned, minor, copied]
-    return answer
+        array = array.copy()
+    hand_over(array, None if stream is UNSAID else stream, "`__dlpack__`: `stream`")
+    return _capsule(array, asked, copied=bool(copy))
 
 
 def pair(given: "Any", what: str) -> "tuple[int, int]":
@@ -291,7 +282,7 @@ def _refuse_numpy(array: "DeviceArray") -> None:
 
 
 def _elsewhere(
-    array: "DeviceArray", wanted: "tuple[int, int]", copy: "bool | None", *, versioned: bool, minor: int
+    array: "DeviceArray", wanted: "tuple[int, int]", copy: "bool | None", asked: "tuple[int, int] | None"
 ) -> "Any":
     """A copy in memory of the host, the only other place that an array is exported to."""
     if copy is False or wanted[0] != HOST:
@@ -299,8 +290,8 @@ def _elsewhere(
     import numpy as np
 
     host = array.numpy()
-    if versioned and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
-        return host.__dlpack__(max_version=(VERSION[0], minor))
+    if asked is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        return host.__dlpack__(max_version=asked)
     return host.__dlpack__()
 
 

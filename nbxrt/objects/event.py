@@ -65,17 +65,14 @@ class Event(Closing):
 
         Raises: DeviceError; ArgumentTypeError; ArgumentValueError for a stream of another device, or a closed one.
         """
-        if stream.__class__ is not Stream:
+        if type(stream) is not Stream:
             stream = as_stream(stream, self.device)
+        code = None
         try:  # the usual case: both of the current device, and open
-            here = self._is_only or self._current.__dict__["index"] == self._device_idx
-            code = (
-                self._calls.event_record(self._argument, stream.argument)
-                if here and stream.device is self.device
-                else None
-            )
+            if stream.device is self.device and (self._is_only or self._current.__dict__["index"] == self._device_idx):
+                code = self._calls.event_record(self._argument, stream.argument)
         except (AttributeError, KeyError):
-            code = None
+            pass
         if code != 0:
             self._record(stream, code)
         self.is_recorded = True

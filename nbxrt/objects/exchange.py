@@ -1,6 +1,7 @@
 """Memory of other libraries: by which protocol it is taken, and in whose streams it is ready."""
 
 from nbxrt import errors
+from nbxrt.device import put_back
 from nbxrt.errors import wrong_type
 from nbxrt.objects import arrayinterface, capsules
 from nbxrt.objects.array import DeviceArray
@@ -74,6 +75,8 @@ def _taken_by_dlpack(value: "Any", runtime: "Runtime", stream: "Any") -> DeviceA
     _kind, device = capsules.place(runtime, code, index)
     ordered = as_stream(stream, device)
     capsule = capsules.asked(value, number_of(ordered))
+    if not device.is_only:
+        put_back(runtime)
     if capsule.__class__ is not capsules.Capsule:
         raise errors.ExchangeError(f"`__dlpack__` of {type(value).__name__} gives {errors.shown(capsule)}, no capsule")
     return capsules.taken(capsule, runtime, None)  # the stream is known to be right

@@ -39,7 +39,7 @@ class Graph(Closing):
         self._calls, self._current = device.runtime.prebuilt, device.runtime.current
         self._graph = self._executable = 0
         self._kept: list[Any] = []
-        self._given: list[tuple[Callable[[int], Any], int]] = []
+        self._given: list[tuple[Device, Callable[[int], Any], int]] = []
         self._is_only, self._process = device.is_only, process[0]
         # bound now: nothing may have to be made on a finalizer's path
         for release in ("graph_destroy", "graph_exec_destroy"):
@@ -78,17 +78,14 @@ class Graph(Closing):
 
         Raises: ArgumentValueError, DeviceError.
         """
-        if stream.__class__ is not Stream:
+        if type(stream) is not Stream:
             stream = as_stream(stream, self.device)
+        code = None
         try:  # the usual case: executable, an open stream, both of the current device
-            here = self._is_only or self._current.__dict__["index"] == self._device_idx
-            code = (
-                self._calls.graph_launch(self._argument, stream.argument)
-                if here and stream.device is self.device
-                else None
-            )
+            if stream.device is self.device and (self._is_only or self._current.__dict__["index"] == self._device_idx):
+                code = self._calls.graph_launch(self._argument, stream.argument)
         except (AttributeError, KeyError):
-            code = None
+            pass
         if code != 0:
             self._launch(stream, code)
 
@@ -124,15 +121,15 @@ class Graph(Closing):
             on(self.runtime.graph_exec_destroy, executable)
         if graph:
             on(self.runtime.graph_destroy, graph)
-        for release, address in given:
-            release(address)
+        for device, release, address in given:
+            getattr(device, on.__name__)(release, address)
 
     # for the other objects
 
-    def take_over(self, release: "Callable[[int], Any]", address: int) -> None:
-        """Give memory back with the graph instead of now."""
+    def take_over(self, device: "Device", release: "Callable[[int], Any]", address: int) -> None:
+        """Give memory of a device back with the graph instead of now."""
         if address:
-            self._given.append((release, address))
+            self._given.append((device, release, address))
 
     def captured(self, handle: int) -> None:
         """Take the handle of what was captured."""

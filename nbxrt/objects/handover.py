@@ -31,10 +31,7 @@ def stream_by_number(device: "Device", number: "Any", what: str) -> Stream:
     """
     runtime = device.runtime
     numbers = runtime.description["interop"]["streams"]
-    try:
-        number = errors.integer(what, "a stream's number", number)
-    except errors.ArgumentTypeError as error:
-        raise errors.ExchangeError(error.message, value=number) from None
+    number = _whole(number, what)
     if numbers is None:
         raise errors.ExchangeError(f"{what} is {number}, and other libraries know no streams of {runtime.title}")
     if number == numbers["default"]:
@@ -42,6 +39,14 @@ def stream_by_number(device: "Device", number: "Any", what: str) -> Stream:
     if number > _LAST_WORD or number == numbers.get("per_thread"):
         return Stream.from_handle(number, device)
     raise errors.ExchangeError(f"{what} is {number}, which stands for no stream of {runtime.title}", value=number)
+
+
+def _whole(number: "Any", what: str) -> int:
+    """A number as an integer. Raises: ExchangeError."""
+    try:
+        return errors.integer(what, "a stream's number", number)
+    except errors.ArgumentTypeError as error:
+        raise errors.ExchangeError(error.message, value=number) from None
 
 
 def order(first: Stream, later: Stream) -> None:
@@ -61,7 +66,9 @@ def hand_over(array: "DeviceArray", number: "Any", what: str) -> None:
 
     Raises: ExchangeError.
     """
-    if number == -1 and not isinstance(number, bool):
+    if number is not None:
+        number = _whole(number, what)
+    if number == -1:
         return
     if number is None:
         if array.runtime.description["interop"]["streams"] is None:

@@ -20,17 +20,23 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 
+#: What tells this process from one of the same number in another namespace, such as another container: random, by the
+#: process, since a forked child is another one.
+_marks: "dict[int, bytes]" = {}
+
+
 class Handle:
     """A handle of a `what`, `memory` or an `event`, for another process of the same machine. It can be pickled.
 
     What it stands for has to live, in the process that made the handle, as long as others use it.
     """
 
-    __slots__ = ("backend", "content", "device", "nbytes", "offset", "process", "uuid", "what")
+    __slots__ = ("backend", "content", "device", "mark", "nbytes", "offset", "process", "uuid", "what")
 
     def __init__(self, what: str, device: "Device", content: bytes, *, offset: int = 0, nbytes: int = 0) -> None:
         self.what, self.content, self.offset, self.nbytes = what, content, offset, nbytes
         self.backend, self.device, self.process = device.runtime.name, device.index, os.getpid()
+        self.mark = _marks.setdefault(self.process, os.urandom(8))
         self.uuid = device.uuid if device.supports("device_uuid") else ""
 
     def __repr__(self) -> str:
@@ -122,15 +128,21 @@ def open_memory(handle: "Any") -> "tuple[Memory, int, int]":
         _demand(runtime, "mem_import", device)
         return open_pieces(handle, device)
     _demand(runtime, "ipc_open_mem_handle", device)
-    state, whole = state_of(runtime), handle.offset + handle.nbytes
-    with state.opening:
-        entry = state.opened.get(handle.content)
+    whole = handle.offset + handle.nbytes
+    address = device.on(_opened, runtime, handle.content, whole)
+    memory = OwnedMemory(device, address, whole, _Closing(runtime, handle.content))
+    return memory, address + handle.offset, handle.nbytes
+
+
+def _opened(runtime: "Runtime", content: bytes, nbytes: int) -> int:
+    """The address of a mapping, which is made where there is none; it has one user more."""
+    state = state_of(runtime)
+    with state.opening:  # taken in the thread that calls, since a finalizer in it may close another mapping
+        entry = state.opened.get(content)
         if entry is None:
-            address = device.on(runtime.ipc_open_mem_handle, handle.content, whole)
-            entry = state.opened[handle.content] = [address, 0]
+            entry = state.opened[content] = [runtime.ipc_open_mem_handle(content, nbytes), 0]
         entry[1] += 1
-    memory = OwnedMemory(device, entry[0], whole, _Closing(runtime, handle.content))
-    return memory, entry[0] + handle.offset, handle.nbytes
+        return entry[0]
 
 
 class _Closing:
@@ -171,7 +183,7 @@ def _place(handle: "Any", what: str) -> "tuple[Runtime, Device]":
     runtime = runtime_in_force()
     if handle.backend != runtime.name:
         raise errors.ArgumentValueError(f"{handle!r} is of another backend than {runtime!r}", value=handle)
-    if handle.process == os.getpid():
+    if handle.process == os.getpid() and handle.mark == _marks.get(handle.process):
         raise errors.ArgumentValueError(f"{handle!r} was made in this process, and is for others", value=handle)
     if not handle.uuid:
         return runtime, as_device(handle.device, runtime)

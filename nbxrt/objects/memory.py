@@ -105,7 +105,7 @@ class OwnedMemory(Closing, Memory):
         self.is_open, self.home = False, _NOWHERE
         captures = state_of(self.device.runtime).captures
         if captures:
-            captures[-1].take_over(self._release, self.address)
+            captures[-1].take_over(self.device, self._release, self.address)
         elif self.address:
             on(self._release, self.address)
 

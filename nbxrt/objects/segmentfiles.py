@@ -2,7 +2,7 @@
 
 import os
 from functools import partial
-from multiprocessing import reduction
+from multiprocessing import ProcessError, reduction
 
 from nbxrt import errors
 from nbxrt.objects.ipc import Handle
@@ -45,7 +45,11 @@ class SegmentHandle(Handle):
     def close(self, _close: "Callable[[int], None]" = os.close) -> None:
         """Close its file descriptors; what was opened from it stays. Closing it again does nothing."""
         while self._files:
-            _close(self._files.pop())
+            try:
+                file = self._files.pop()
+            except IndexError:  # another thread has closed the last one
+                return
+            _close(file)
 
     def __reduce__(self) -> "Any":
         raise refuse_copying(
@@ -70,7 +74,14 @@ def _received(plain: "dict[str, Any]", sent: "list[Any]") -> SegmentHandle:
     handle._files = []  # noqa: SLF001
     for name, value in plain.items():
         setattr(handle, name, value)
-    _fill(handle, (each.detach for each in sent))
+    try:
+        _fill(handle, (each.detach for each in sent))
+    except (OSError, EOFError, ProcessError) as error:
+        raise errors.ExchangeError(
+            f"the file descriptors of {handle!r} did not arrive: {error!r}",
+            hint="who sends a handle has to live until it is received, which is once each time that it is sent, and is "
+            "of the same program: `multiprocessing` passes descriptors between a process and those that it starts",
+        ) from error
     return handle
 
 

@@ -4,7 +4,7 @@ from nbxrt import errors
 from nbxrt.binding.prebuilt import argument
 from nbxrt.errors import integer, wrong_type
 from nbxrt.objects.closing import Closing, process
-from nbxrt.objects.device import Device, as_device, current_index
+from nbxrt.objects.device import Device, as_device, current_index, left_elsewhere
 from nbxrt.objects.state import (
     follow_runtimes,
     refuse_copying,
@@ -196,8 +196,11 @@ class Stream(Closing):
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         current = self.runtime.current
+        try:
+            before = current.left.pop()
+        except (AttributeError, IndexError):
+            raise left_elsewhere(self) from None
         self.runtime.entered.pop()
-        before = current.left.pop()
         if before is None:
             del current.streams[self._device_idx]
         else:

@@ -290,7 +290,14 @@ class TestLifetime:
 
     @pytest.mark.parametrize(
         ("ptr", "nbytes", "kind"),
-        [(-1, 8, ValueError), (0, -8, ValueError), (1 << 64, 1, ValueError), (1.0, 8, TypeError), (8, True, TypeError)],
+        [
+            (-1, 8, ValueError),
+            (0, -8, ValueError),
+            (0, 8, ValueError),
+            (1 << 64, 1, ValueError),
+            (1.0, 8, TypeError),
+            (8, True, TypeError),
+        ],
     )
     def test_what_cannot_be_memory_is_refused(
         self, host: Runtime, ptr: Any, nbytes: Any, kind: type[Exception]

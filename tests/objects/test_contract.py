@@ -115,6 +115,36 @@ class TestThreads:
 
         assert (trusted, told, runtime.get_device()) == (0 if switched else last.index, last.index, 0)
 
+    def test_a_producer_that_switches_the_device_does_not_leave_it_switched(self, runtime: Runtime) -> None:
+        last = nbxrt.Device(runtime.device_count() - 1)
+        array = nbxrt.empty(3, device=last)
+        last.set_current()
+
+        class Switching:
+            """Another library's array, which leaves the thread on another device than it found."""
+
+            __dlpack_device__ = array.__dlpack_device__
+
+            def __dlpack__(self, **asked: Any) -> Any:
+                switched_behind(runtime, 0)
+                return array.__dlpack__(**asked)
+
+        if "device" in runtime.description["interop"]["dlpack"]:
+            assert nbxrt.from_dlpack(Switching()).ptr == array.ptr
+
+        runtime.current.index = None
+        assert runtime.get_device() == last.index
+
+    def test_a_block_ends_in_the_thread_that_began_it(
+        self, runtime: Runtime, in_thread: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        blocks = [nbxrt.Stream(), *(nbxrt.devices() if runtime.device_count() > 1 else ())]
+        for block in blocks:
+            with block, pytest.raises(nbxrt.ArgumentValueError, match=r"this thread is not inside of <[^$]*hint: a "):
+                in_thread(lambda block=block: block.__exit__(None, None, None))
+
+        assert nbxrt.current_stream().handle == 0
+
     def test_with_the_variable_nothing_is_trusted(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("NBXRT_CHECK_DEVICE", "1")
         last = nbxrt.Device(runtime.device_count() - 1)

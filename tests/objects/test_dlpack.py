@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import struct
+import sys
+import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +22,22 @@ from nbxrt.objects import dlpack
 from nbxrt.runtime import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from nbxrt.runtime import Runtime
     from nbxrt.simulation import Simulation
 
 CODES = {"host": (1, 1, 1), "cuda": (2, 3, 13), "hip": (10, 11, 10)}
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
 
 
 def name_of(capsule: Any) -> str:
@@ -183,6 +196,48 @@ class TestProtocols:
             nbxrt.from_dlpack(capsule)
 
         assert name_of(capsule) == "dltensor"
+
+
+class TestThreads:
+    def test_one_thread_alone_gets_a_capsule_that_many_take(self, host: Runtime, switching: None) -> None:
+        told: list[int] = []
+        count = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.append)
+        array, together = nbxrt.empty(3), threading.Barrier(4)
+        capsules = [array.__dlpack__() for _each in range(40)]
+        for capsule in capsules:
+            at = structure_of(capsule) + 56
+            ctypes.c_void_p.from_address(at).value = ctypes.cast(count, ctypes.c_void_p).value
+
+        def take(_number: int) -> int:
+            taken = 0
+            for capsule in capsules:
+                together.wait()
+                with contextlib.suppress(nbxrt.ExchangeError):
+                    nbxrt.from_dlpack(capsule)
+                    taken += 1
+            return taken
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(take, range(4))) == len(told) == len(capsules)
+
+    def test_the_first_export_may_be_asked_for_by_many_threads(self, host: Runtime, switching: None) -> None:
+        together = threading.Barrier(4)
+        arrays = [nbxrt.empty((number, 3)) for number in range(1, 40)]
+
+        def export(_number: int) -> list[Any]:
+            made = []
+            for array in arrays:
+                together.wait()
+                made.append(array.__dlpack__(stream=-1, max_version=(1, 0)))
+            return made
+
+        with ThreadPoolExecutor(4) as pool:
+            capsules = list(pool.map(export, range(4)))
+        filler = [nbxrt.empty((77, 77)).__dlpack__() for _each in range(100)]
+
+        for made in capsules:
+            assert [nbxrt.from_dlpack(each).shape for each in made] == [array.shape for array in arrays]
+        del filler
 
 
 class TestLayouts:
@@ -542,3 +597,33 @@ def test_numpy_is_told_what_it_cannot_take_and_what_to_do(cuda: Simulation, in_f
 def test_a_question_of_a_wrong_form_is_refused_by_name(host: Runtime, asked: dict[str, Any]) -> None:
     with pytest.raises(nbxrt.ArgumentTypeError, match=f"`__dlpack__`: `{next(iter(asked))}` takes a pair of integers"):
         nbxrt.empty(3).__dlpack__(**asked)
+
+
+@pytest.mark.parametrize("given", ["extents", (1, 1, 0), [1, "0"], (np.array(1), np.array([1, 2])), (1.5, 0), {}])
+def test_a_wrong_version_is_refused_also_after_an_export(host: Runtime, given: Any) -> None:
+    array = nbxrt.empty(3)
+    for version in (None, (1, 1), [1, 1], (np.int64(1), np.array(1))):
+        assert array.__dlpack__(stream=-1, max_version=version)
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match="`__dlpack__`: `max_version` takes a pair of integers"):
+        array.__dlpack__(stream=-1, max_version=given)
+
+
+@pytest.mark.parametrize("stream", [np.array([1, 2]), [], "1", [-1], True, -1.0])
+def test_what_is_no_streams_number_is_refused_by_name(cuda: Simulation, stream: Any) -> None:
+    with pytest.raises(nbxrt.ExchangeError, match="`__dlpack__`: `stream` takes a stream's number, not "):
+        nbxrt.empty(3).__dlpack__(stream=stream)
+
+
+def test_closed_memory_is_not_exported_and_nothing_reaches_the_vendor(cuda: Simulation) -> None:
+    array, stream = nbxrt.empty(3), nbxrt.Stream()
+    array.__dlpack__(stream=-1)
+    array.memory.close()
+
+    with stream:
+        cuda.clear()
+        for asked in ({}, {"stream": -1}, {"stream": stream.handle}, {"copy": True}, {"dl_device": (1, 0)}):
+            with pytest.raises(nbxrt.ArgumentValueError, match="the device memory of cuda:0 is closed"):
+                array.__dlpack__(**asked)
+
+    assert [call.operation for call in cuda.log()] == []

@@ -81,6 +81,13 @@ def test_a_handle_is_for_other_processes(simulation: Simulation) -> None:
         nbxrt.Buffer.from_ipc_handle(handle)
 
 
+def test_a_process_of_the_same_number_in_another_container_is_another_one(simulation: Simulation) -> None:
+    handle = nbxrt.Buffer(64, shareable=True).ipc_handle()
+    handle.mark = b"of there"
+
+    assert nbxrt.Buffer.from_ipc_handle(handle).nbytes == 64
+
+
 def test_a_handle_that_does_not_fit_is_refused(simulation: Simulation, host: Runtime) -> None:
     handle = nbxrt.Buffer(64, nbxrt.Device(0, runtime=simulation.open()), shareable=True).ipc_handle()
     handle.process = 1

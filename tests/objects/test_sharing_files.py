@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import subprocess
+from multiprocessing import resource_sharer
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +75,21 @@ def test_a_buffer_that_was_opened_gives_its_mapping_back(cuda: Simulation) -> No
     assert cuda.ledger() == before
 
 
+def test_a_mapping_that_is_closed_in_a_capture_is_given_back_with_the_graph_on_its_own_device(cuda: Simulation) -> None:
+    handle = nbxrt.Buffer(64, device=1).ipc_handle()
+    handle.process = 1
+    opened, stream = nbxrt.Buffer.from_ipc_handle(handle), nbxrt.Stream(device=0)
+    with stream.capture("relaxed") as graph:
+        opened.close()
+    cuda.clear()
+
+    with nbxrt.Device(0):
+        graph.close()
+
+    released = [(call.operation, call.device) for call in cuda.log() if call.operation in ("sync", "mem_unmap")]
+    assert released == [("sync", 1), ("mem_unmap", 1)]
+
+
 def test_memory_of_segments_is_not_pickled_by_itself_and_says_what_to_do(cuda: Simulation) -> None:
     handle = nbxrt.Buffer(64).ipc_handle()
 
@@ -122,6 +139,29 @@ def test_a_device_that_gives_no_files_says_so(cuda: Simulation) -> None:
 
     with pytest.raises(nbxrt.ArgumentValueError, match=r"no file descriptor: `mem_create`[^$]*shareable=True"):
         nbxrt.Buffer(64).ipc_handle()
+
+
+def test_files_that_do_not_arrive_are_told_and_leave_nothing(cuda: Simulation) -> None:
+    buffer = nbxrt.Buffer(200 * MIB)
+    before = open_files()
+    sent = ForkingPickler.dumps(buffer.ipc_handle())
+    received = ForkingPickler.loads(sent)
+    assert len(received.files) > 2
+    received.close()
+
+    with pytest.raises(nbxrt.ExchangeError, match=r"descriptors of <nbxrt handle of memory of cuda:0 [^$]*hint: who"):
+        ForkingPickler.loads(sent)
+
+    resource_sharer.stop(timeout=5)
+    assert len(open_files()) == len(before)
+
+
+def test_a_handle_that_is_closed_is_not_sent(cuda: Simulation) -> None:
+    handle = nbxrt.Buffer(64).ipc_handle()
+    handle.close()
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
+        ForkingPickler.dumps(handle)
 
 
 def test_a_handle_of_files_is_for_other_processes(cuda: Simulation) -> None:
