@@ -281,6 +281,26 @@ class TestEvents:
         with pytest.raises(nbxrt.ArgumentValueError, match=r"the event is of .*:0, and .*:1> is of another"):
             nbxrt.Event().record(nbxrt.Stream(device=1))
 
+    def test_an_event_is_recorded_in_one_stream_after_another(self, simulation: Simulation) -> None:
+        nbxrt.Device(0).set_current()
+        event, first, second = nbxrt.Event(), nbxrt.Stream(), nbxrt.Stream()
+        simulation.clear()
+
+        for stream in (first, first, second, None, first, first.device.default_stream, second):
+            event.record(stream)
+
+        recorded = [call.arguments["stream"] for call in simulation.log() if call.operation == "event_record"]
+        assert recorded == [first.handle, first.handle, second.handle, 0, first.handle, 0, second.handle]
+        simulation.clear()
+        second.close()
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"the stream of .*:0 is closed"):
+            event.record(second)
+        event.close()
+        for stream in (first, second, None):
+            with pytest.raises(nbxrt.ArgumentValueError, match=r"the (event|stream) of .*:0 is closed"):
+                event.record(stream)
+        assert {call.operation for call in simulation.log()} == {"stream_destroy", "event_destroy"}
+
     def test_an_event_for_other_processes_has_no_time(self, host: Runtime) -> None:
         with pytest.raises(nbxrt.ArgumentValueError, match="cannot record its time"):
             nbxrt.Event(interprocess=True)
