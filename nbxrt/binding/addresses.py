@@ -104,6 +104,17 @@ class Addresses:
             )
         return block
 
+    def within(self, address: int, nbytes: int, operation: str) -> Block:
+        """The memory that so many bytes at an address lie in. Raises: ArgumentValueError."""
+        block = self.find(address, operation)
+        if address + nbytes > block.address + block.nbytes:
+            raise errors.ArgumentValueError(
+                f"`{operation}`: {nbytes} bytes at {address:#x} go beyond the end of the allocation at "
+                f"{block.address:#x}, which has {block.nbytes}",
+                operation=operation,
+            )
+        return block
+
     def look(self, address: int) -> "Block | None":
         """The memory that an address lies in, or None."""
         entry = self.entries.get(address)

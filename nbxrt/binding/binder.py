@@ -8,7 +8,7 @@ from nbxrt.binding import generating
 from nbxrt.binding.failures import Failures, first_use_in
 from nbxrt.binding.layout import C_TYPES
 from nbxrt.binding.library import Library, open_library
-from nbxrt.binding.variants import Variants, calls_in, first_of_models
+from nbxrt.binding.variants import BY_MODEL, Variants, calls_in, first_of_models
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,13 +102,11 @@ class Binder:
         form, what = variant[0], variant[4]
         if form == "call":
             return generating.call_function(self, operation, variant)
-        if form == "steps":
-            return self._steps_function(operation)
         if form == "value":
             return generating.fixed_function(self, operation, what)
         if form == "same":
             return generating.same_function(self, operation, what)
-        return generating.policy_function(self, operation, getattr(self.policy(what), operation))
+        return self._function_by_model(operation)
 
     def prepared(self, operation: str, arguments: "tuple[Any, ...]") -> "Callable[[], None] | None":
         """A C call with these arguments, checked and converted; None for an operation that is more than a C call.
@@ -122,30 +120,38 @@ class Binder:
         prepare = self._preparing[operation]
         return None if prepare is None else prepare(*arguments)
 
-    def _steps_function(self, operation: str) -> "Callable[..., Any]":
-        """The function of an operation that is steps: for any device, or for each model of those that are here.
+    def _function_by_model(self, operation: str) -> "Callable[..., Any]":
+        """The function of an operation that is steps or a policy: for any device, or for each model that is here.
 
         Raises: CapabilityError where no device here is of a model that the operation is offered for.
         """
-        from nbxrt.binding import sequence
-
         variants = self.variants.by_model(operation)
         if list(variants) == [""]:
-            return sequence.operation_function(self, operation, variants[""])
+            return self._own_function(operation, variants[""])
         models = {state.model for state in self.listed().all()} or set(variants)
         made = {
-            model: sequence.operation_function(self, operation, variant)
+            model: self._own_function(operation, variant)
             for model in sorted(models)
             if (variant := variants.get(model, variants.get(""))) is not None
         }
         if not made:
-            raise sequence.not_for_model(self, operation, models)
+            raise self.failures.not_for_model(operation, models)
         if len(models) == 1:
             return made[models.pop()]
+        from nbxrt.binding import sequence
+
         return sequence.by_model(self, operation, made, self._subject_of(operation))
 
+    def _own_function(self, operation: str, variant: "tuple[Any, ...]") -> "Callable[..., Any]":
+        """The function of a variant that is steps or a policy."""
+        if variant[0] == "policy":
+            return generating.policy_function(self, operation, getattr(self.policy(variant[4][1]), operation))
+        from nbxrt.binding import sequence
+
+        return sequence.operation_function(self, operation, variant)
+
     def _has_model(self, operation: str) -> bool:
-        """Whether a device here is of a model that the operation's steps are for; so it is where there is no device."""
+        """Whether a device here is of a model that the operation is offered for; so it is where there is no device."""
         variants = self.variants.by_model(operation)
         if "" in variants:
             return True
@@ -154,9 +160,14 @@ class Binder:
 
     def _subject_of(self, operation: str) -> "Callable[..., Any]":
         """What tells the device that a call is about: it is named, it is its stream's or its memory's, or current."""
+        from nbxrt.binding.addresses import is_minted
+
         takes = self.contract["operations"][operation]["takes"]
 
         def which(given: "tuple[Any, ...]") -> "Any":
+            for (_name, kind, *_rest), value in zip(takes, given, strict=True):
+                if kind == "address" and is_minted(value):  # nothing but its own device's way knows what it stands for
+                    return self.addresses.find(value, operation).state
             for (_name, kind, *_rest), value in zip(takes, given, strict=True):
                 if kind == "device":
                     return self.listed().all()[value]
@@ -251,26 +262,30 @@ class Binder:
 
     def optional_part(self, policy: str, name: str) -> "Callable[..., Any] | None":
         """A part of a policy, or None where the file does not give it."""
-        part = self.description["policies"].get(policy, {"parts": {}})["parts"].get(name)
-        if part is None:
-            return None
-        from nbxrt.binding import sequence
-
-        takes, gives, variants = part
-        makers = {
-            model: sequence.part_function(self, f"{policy}.{name}", variant[4][2], takes, gives, variant[5])
-            for model, variant in first_of_models(self.variants.here(variants) or variants).items()
-        }
-        if list(makers) == [""]:
-            return makers[""]
+        makers = self.parts_by_model(policy, name)
+        if not makers or list(makers) == [""]:
+            return makers.get("")
 
         def by_model(state: "Any", *given: "Any") -> "Any":
             maker = makers.get(state.model) or makers.get("")
             if maker is None:
-                raise sequence.not_for_model(self, f"{policy}.{name}", {state.model})
+                raise self.failures.not_for_model(f"{policy}.{name}", {state.model})
             return maker(state, *given)
 
         return by_model
+
+    def parts_by_model(self, policy: str, name: str) -> "dict[str, Callable[..., Any]]":
+        """A part of a policy for each model that the file gives it for; an empty model stands for all others."""
+        part = self.description["policies"].get(policy, {"parts": {}})["parts"].get(name)
+        if part is None:
+            return {}
+        from nbxrt.binding import sequence
+
+        takes, gives, variants = part
+        return {
+            model: sequence.part_function(self, f"{policy}.{name}", variant[4][2], takes, gives, variant[5])
+            for model, variant in first_of_models(self.variants.here(variants) or variants).items()
+        }
 
     def keeps_devices(self) -> bool:
         """Whether this process, and not the one that it was forked from, has listed devices of an API of objects."""
@@ -313,7 +328,7 @@ class Binder:
         """Whether the operation can be called: it is offered here, for this version, and the library exports it."""
         try:
             variant = self.variants.of(operation)
-            return self.variants.exports(variant) and (variant[0] != "steps" or self._has_model(operation))
+            return self.variants.exports(variant) and (variant[0] not in BY_MODEL or self._has_model(operation))
         except (errors.CapabilityError, errors.LibraryNotFoundError):
             return False
 

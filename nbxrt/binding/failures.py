@@ -8,7 +8,7 @@ from nbxrt.binding import generating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from nbxrt.binding.binder import Binder
@@ -140,6 +140,19 @@ class Failures:
         place = errors.place(self._binder.description, line)
         return errors.CapabilityError(
             f"`{operation}` is not offered by {self._binder.description['title']}: {reason}\n  --> {place}",
+            operation=operation,
+            reason=reason,
+            backend=self._binder.description["name"],
+        )
+
+    def not_for_model(self, operation: str, models: "Iterable[str]") -> errors.CapabilityError:
+        """The error for an operation that devices of these models do not have, with what the file says of them."""
+        named = " or ".join(f"`{model}`" for model in sorted(models))
+        says = self._binder.description["devices"]["says"]
+        reason = "; ".join(says[model] for model in sorted(models) if model in says)
+        return errors.CapabilityError(
+            f"`{operation}` is not offered by {self._binder.description['title']} for devices of the model {named}"
+            + (f": {reason}" if reason else ""),
             operation=operation,
             reason=reason,
             backend=self._binder.description["name"],

@@ -62,10 +62,15 @@ class Kernels:
             binder.optional_part("kernels", part)
             for part in ("load_intermediate", "build", "log", "release", "count", "kind")
         )
-        self._set_pointer, self._set_buffer, self._set_local, self._begin, self._abandon, self._attribute = (
+        self._set_pointer, self._set_local, self._begin, self._abandon, self._attribute = (
             binder.optional_part("kernels", part)
-            for part in ("set_pointer", "set_buffer", "set_local", "begin", "abandon", "attribute")
+            for part in ("set_pointer", "set_local", "begin", "abandon", "attribute")
         )
+        self._slice, self._unslice, self._slice_alignment = (
+            binder.optional_part("kernels", part) for part in ("slice", "unslice", "slice_alignment")
+        )
+        #: By the model of device; there an argument that is an address is an object.
+        self._set_buffers = binder.parts_by_model("kernels", "set_buffer")
         self._set_shared, self._end, self._type_name = (
             binder.optional_part("kernels", part) for part in ("set_shared", "end", "type_name")
         )
@@ -167,23 +172,38 @@ class Kernels:
         record = self._function(function)
         given = self._given(record, arguments)
         target: Stream = self._binder.policy("queues").find(stream)
+        extents = (*grid, *block, *(one * other for one, other in zip(grid, block, strict=True)), shared_memory)
+        if target.state.model in self._set_buffers or "" in self._set_buffers:
+            places = [self._placed(target.state, index, *each) for index, each in enumerate(given)]
+            slices = Slices(target.state, self._slice, self._unslice)
+            try:
+                self._launch(record, target, [slices.instead(*each) for each in places], extents)
+            finally:
+                slices.release()
+        else:
+            self._launch(record, target, given, extents)
+
+    def _launch(
+        self, record: Function, target: "Stream", given: "list[tuple[str, Any]]", extents: "tuple[int, ...]"
+    ) -> None:
+        """Set the arguments and run, as one turn: a kernel keeps its arguments for whoever runs it next."""
         if target.failed:
             raise target.failure()
-        threads = tuple(one * other for one, other in zip(grid, block, strict=True))
+        state, function, shared_memory = target.state, record.handle, extents[-1]
         with record.lock:
-            work, encoder = self._begin(target.state, function, target.queue) if self._begin is not None else (0, 0)
+            work, encoder = self._begin(state, function, target.queue) if self._begin is not None else (0, 0)
             try:
                 for index, (kind, value) in enumerate(given):
-                    self._set(target.state, function, encoder, index, kind, value)
+                    self._set(state, function, encoder, index, kind, value)
                 if shared_memory and self._set_shared is not None:
-                    self._set_shared(target.state, function, encoder, shared_memory)
-                self._run(target.state, function, encoder, *grid, *block, *threads, shared_memory, target)
+                    self._set_shared(state, function, encoder, shared_memory)
+                self._run(state, function, encoder, *extents, target)
             except BaseException:
                 if self._abandon is not None:
-                    self._abandon(target.state, work, encoder)
+                    self._abandon(state, work, encoder)
                 raise
             if self._end is not None:
-                self._end(target.state, work, encoder)
+                self._end(state, work, encoder)
                 self._binder.policy("queues").pend(target, work)
 
     def _given(self, record: Function, arguments: "Any") -> "list[tuple[str, Any]]":
@@ -239,17 +259,77 @@ class Kernels:
         is_known = isinstance(value, _WIDE) and self._binder.addresses.look(_number(value))
         return "pointer" if is_known else "value"
 
+    def _placed(self, state: "State", index: int, kind: str, value: "Any") -> "tuple[str, Any]":
+        """An address as the object that it lies in, the offset there and the bytes that follow; 0 stands for none.
+
+        Raises: ArgumentValueError for memory that is not there, or that the device does not take as an argument.
+        """
+        if kind != "pointer":
+            return kind, value
+        address = _number(value)
+        if not address:
+            return "buffer", (0, 0, 0)
+        block = self._binder.addresses.find(address, "launch_kernel")
+        if block.state is not state:
+            raise errors.ArgumentValueError(
+                f"`launch_kernel`: argument {index} is memory of device {block.state.index}, and the stream is of "
+                f"device {state.index}",
+                operation="launch_kernel", parameter="arguments",
+            )  # fmt: skip
+        offset = block.offset_of(address)
+        if offset and self._slice_alignment is not None:
+            alignment = self._slice_alignment(state) // 8
+            if offset % alignment:
+                raise errors.ArgumentValueError(
+                    f"`launch_kernel`: argument {index} begins {offset} bytes inside its allocation, and "
+                    f"{self._binder.description['title']} takes there multiples of {alignment}",
+                    hint="copy it to the start of an allocation",
+                    operation="launch_kernel", parameter="arguments",
+                )  # fmt: skip
+        return "buffer", (block.target, offset, block.address + block.nbytes - address)
+
     def _set(self, state: "State", function: int, encoder: int, index: int, kind: str, value: "Any") -> None:
-        if kind == "pointer" and self._set_buffer is not None:
-            address = _number(value)
-            block = self._binder.addresses.find(address, "launch_kernel")
-            self._set_buffer(state, function, encoder, index, block.target, block.offset_of(address))
+        if kind == "buffer":
+            set_buffer = self._set_buffers.get(state.model) or self._set_buffers[""]
+            set_buffer(state, function, encoder, index, *value)
         elif kind == "pointer" and self._set_pointer is not None:
             self._set_pointer(state, function, encoder, index, _number(value))
         elif kind == "local" and self._set_local is not None:
             self._set_local(state, function, encoder, index, _number(value))
         else:
             self._set_value(state, function, encoder, index, ctypes.sizeof(value), ctypes.addressof(value))
+
+
+class Slices:
+    """Parts of objects that are arguments of one launch, for an API that takes no offset beside an object.
+
+    They go when the launch was given to the device, which keeps what it works on.
+    """
+
+    def __init__(self, state: "State", make: "Any", release: "Any") -> None:
+        self._state = state
+        self._make = make
+        self._release = release
+        self._made: dict[tuple[int, int], int] = {}
+
+    def instead(self, kind: str, value: "Any") -> "tuple[str, Any]":
+        """An argument that is an object and an offset, with a slice in place of the two where there is an offset.
+
+        The same part of an object twice is one slice.
+        """
+        if kind != "buffer":
+            return kind, value
+        target, offset, nbytes = value
+        if not offset or self._make is None:
+            return kind, (target, offset)
+        if (target, offset) not in self._made:
+            self._made[target, offset] = self._make(self._state, target, offset, nbytes)
+        return kind, (self._made[target, offset], 0)
+
+    def release(self) -> None:
+        """Give every slice up."""
+        for made in self._made.values():
+            self._release(self._state, made)
 
 
 def _number(value: "Any") -> int:

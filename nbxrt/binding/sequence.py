@@ -5,7 +5,6 @@ and the parts of policies become functions too. Names bound by steps are local v
 internal ones begin with one, so that neither meets a word of the contract.
 """
 
-from nbxrt import errors
 from nbxrt.binding.addresses import MOST_UNSORTED
 from nbxrt.binding.forms import ARGUMENTS, finished, returned
 from nbxrt.binding.generating import prologue, slot
@@ -359,11 +358,16 @@ def _untrack(script: Script, address: str, owner: "str | None", target: "str | N
     ]
 
 
-def _locate(script: Script, address: str, target: str, offset: str) -> "list[str]":
-    find = _table(script, "find")
-    where = script.value(address)
+def _locate(
+    script: Script, address: str, target: "str | None", offset: "str | None", nbytes: "str | None"
+) -> "list[str]":
+    where, size = script.value(address), script.value(nbytes) if nbytes else "0"
+    within = f"{_table(script, 'within')}({where}, {size}, {script.source.operation!r})"
+    if target is None or offset is None:  # most addresses are the start of their memory, which needs no search
+        entries = _table(script, "entries")
+        return [f"_entry = {entries}.get({where})", f"if _entry is None or {size} > _entry[0]: {within}"]
     return [
-        f"_block = {find}({where}, {script.source.operation!r})",
+        f"_block = {within}",
         f"{script.bind(target)} = _block.target",
         f"{script.bind(offset)} = _block.offset_of({where})",
     ]
@@ -504,17 +508,8 @@ def by_model(
     def chosen(*given: "Any") -> "Callable[..., Any]":
         model = which(given).model
         if model not in made:
-            raise not_for_model(binder, operation, {model})
+            raise binder.failures.not_for_model(operation, {model})
         return made[model]
 
     source.globals["_chosen"] = chosen
     return compiled(source, [f"def {operation}({parameters}):", *checks, f"return _chosen({taken})({taken})"])
-
-
-def not_for_model(binder: "Binder", operation: str, models: "Iterable[str]") -> errors.CapabilityError:
-    """The error for an operation that devices of these models do not have."""
-    named = " or ".join(f"`{model}`" for model in sorted(models))
-    return errors.CapabilityError(
-        f"`{operation}` is not offered by {binder.description['title']} for devices of the model {named}",
-        operation=operation,
-    )

@@ -2,12 +2,12 @@
 
 import ctypes
 
-from nbxrt import errors
 from nbxrt.binding.addresses import is_minted
 from nbxrt.binding.pages import WrappedPages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from nbxrt.binding.addresses import Block
@@ -21,17 +21,18 @@ TO_DEVICE, FROM_DEVICE = (1, 3), (2, 3)
 
 
 class Transfers:
-    """A copy inside device memory goes through the stream where sizes and offsets suit the device.
+    """Copies and fills on a stream are the device's where it can do them, and the host's when the stream has finished.
 
-    Everything else is done by the host when the stream has finished: with memory that both see that is a plain copy.
-    Memory with a minted address is the device's alone: the file's parts `read` and `write` carry it over.
+    Inside its own memory the device copies what its rules of sizes and offsets allow. Memory that the host sees is
+    otherwise moved by the host. Memory that it does not see is carried by the file's parts `read` and `write`.
     """
 
     def __init__(self, binder: "Binder") -> None:
         self._binder = binder
         self._alignment: int = binder.values("transfers").get("alignment", 1)
         self._copy, self._fill = (binder.part("transfers", part) for part in ("copy", "fill"))
-        self._read, self._write = (binder.optional_part("transfers", part) for part in ("read", "write"))
+        #: By the model of device; none for memory that the host sees.
+        self._read, self._write = (binder.parts_by_model("transfers", part) for part in ("read", "write"))
         pages = WrappedPages(binder)
         self.host_register, self.host_unregister = pages.host_register, pages.host_unregister
 
@@ -42,7 +43,11 @@ class Transfers:
         self._move(dst, src, nbytes, *sides)
 
     def memcpy_async(self, dst: int, src: int, nbytes: int, kind: int, stream: int) -> None:
-        self._transfer("memcpy_async", dst, src, nbytes, kind, self._queues().find(stream))
+        record = self._queues().find(stream)
+        sides = self._sides("memcpy_async", dst, src, nbytes, kind)
+        if not self._give(dst, src, nbytes, *sides, record):
+            self._drain(record, *sides)
+            self._move(dst, src, nbytes, *sides)
 
     def memset(self, address: int, value: int, nbytes: int) -> None:
         self._set("memset", address, value, nbytes, self._queues().find(0))
@@ -53,53 +58,62 @@ class Transfers:
     def _queues(self) -> "Any":
         return self._binder.policy("queues")
 
-    def _transfer(self, operation: str, dst: int, src: int, nbytes: int, kind: int, stream: "Stream") -> None:
-        target, source = self._sides(operation, dst, src, nbytes, kind)
+    def _give(
+        self, dst: int, src: int, nbytes: int, target: "Block | None", source: "Block | None", stream: "Stream"
+    ) -> bool:
+        """Give a copy to the device, ordered on the stream, where it can do it; whether it was given."""
         if target is not None and source is not None and target.state is stream.state is source.state:
             there, here = target.offset_of(dst), source.offset_of(src)
             overlaps = target.target == source.target and abs(there - here) < nbytes
-            if not overlaps and self._suits(there, here, nbytes):
-                self._raise_lost(stream)
-                self._copy(stream.state, source.target, here, target.target, there, nbytes, stream)
-                return
-        self._drain(stream, target, source)
-        self._move(dst, src, nbytes, target, source)
+            if overlaps or not self._suits(there, here, nbytes):
+                return False
+            self._raise_lost(stream)
+            self._copy(stream.state, source.target, here, target.target, there, nbytes, stream)
+            return True
+        is_read, is_written = self._is_unseen(source), self._is_unseen(target)
+        if is_read and not is_written and source is not None and source.state is stream.state:
+            self._raise_lost(stream)
+            read = _of_model(self._read, stream.state)
+            read(stream.state, source.target, source.offset_of(src), dst, nbytes, stream)
+            return True
+        if is_written and not is_read and target is not None and target.state is stream.state:
+            self._raise_lost(stream)
+            write = _of_model(self._write, stream.state)
+            write(stream.state, src, target.target, target.offset_of(dst), nbytes, stream)
+            return True
+        return False
 
     def _set(self, operation: str, address: int, value: int, nbytes: int, stream: "Stream") -> None:
-        block = self._within(operation, address, nbytes, must_be=True)
-        assert block is not None  # noqa: S101  # it must be
+        block: Block = self._binder.addresses.within(address, nbytes, operation)
         offset = block.offset_of(address)
         if block.state is stream.state and self._suits(offset, nbytes):
             self._raise_lost(stream)
             self._fill(stream.state, block.target, offset, nbytes, value & 0xFF, stream)
             return
         self._drain(stream, block)
-        if is_minted(address):
+        if self._is_unseen(block):
             filled = ctypes.create_string_buffer(bytes((value & 0xFF,)) * nbytes, nbytes)
             self._move(address, ctypes.addressof(filled), nbytes, block, None)
             return
         ctypes.memset(address, value & 0xFF, nbytes)
 
     def _move(self, dst: int, src: int, nbytes: int, target: "Block | None", source: "Block | None") -> None:
-        """Copy by the host what nothing works on any more; what it does not see is read first, and written after."""
-        if source is not None and is_minted(src):
-            room = ctypes.create_string_buffer(nbytes) if is_minted(dst) else None
-            host = dst if room is None else ctypes.addressof(room)
-            self._carry(self._read, source.state, source.target, source.offset_of(src), host, nbytes)
-            if room is None:
-                return
-            src = host
-        if target is not None and is_minted(dst):
-            self._carry(self._write, target.state, src, target.target, target.offset_of(dst), nbytes)
+        """Copy what nothing works on any more, and wait for it; what no device can do goes through the host."""
+        unseen = [side for side in (target, source) if self._is_unseen(side) and side is not None]
+        if not unseen:
+            ctypes.memmove(dst, src, nbytes)
             return
-        ctypes.memmove(dst, src, nbytes)
+        stream = unseen[0].state.default_stream
+        if self._give(dst, src, nbytes, target, source, stream):
+            self._queues().drain(stream)
+            return
+        room = ctypes.create_string_buffer(nbytes)
+        self._move(ctypes.addressof(room), src, nbytes, None, source)
+        self._move(dst, ctypes.addressof(room), nbytes, target, None)
 
-    def _carry(self, part: "Any", state: "State", *given: int) -> None:
-        """Read or write on the device's default stream, and wait for it."""
-        stream = state.default_stream
-        self._raise_lost(stream)
-        part(state, *given, stream)
-        self._queues().drain(stream)
+    def _is_unseen(self, block: "Block | None") -> bool:
+        """Whether memory is one that the host does not see."""
+        return block is not None and block.memory == "device" and _of_model(self._read, block.state) is not None
 
     def _drain(self, stream: "Stream", *blocks: "Block | None") -> None:
         """Wait for the stream, and for all of another device that has some of the memory."""
@@ -108,24 +122,18 @@ class Transfers:
             self._queues().drain_all(state)
 
     def _sides(self, operation: str, dst: int, src: int, nbytes: int, kind: int) -> "tuple[Block | None, Block | None]":
-        """The memory of each side, None for the host's own; where the kind says device memory, it has to be there."""
+        """The memory of each side, None for the host's own; where the kind says device memory, it has to be there.
+
+        Raises: ArgumentValueError where the bytes go beyond its end, or where there has to be some and is none.
+        """
         target = self._within(operation, dst, nbytes, must_be=kind in TO_DEVICE)
         return target, self._within(operation, src, nbytes, must_be=kind in FROM_DEVICE)
 
     def _within(self, operation: str, address: int, nbytes: int, *, must_be: bool) -> "Block | None":
-        """The memory that an address lies in; None for memory of the host alone.
-
-        Raises: ArgumentValueError where the bytes go beyond its end, or where there has to be some and is none.
-        """
         table = self._binder.addresses
-        must_be = must_be or is_minted(address)
-        block: Block | None = table.find(address, operation) if must_be else table.look(address)
-        if block is not None and address + nbytes > block.address + block.nbytes:
-            raise errors.ArgumentValueError(
-                f"`{operation}`: {nbytes} bytes at {address:#x} go beyond the end of the allocation at "
-                f"{block.address:#x}, which has {block.nbytes}",
-                operation=operation,
-            )
+        if not must_be and not is_minted(address) and table.look(address) is None:
+            return None
+        block: Block = table.within(address, nbytes, operation)
         return block
 
     def _suits(self, *numbers: int) -> bool:
@@ -135,3 +143,8 @@ class Transfers:
     def _raise_lost(stream: "Stream") -> None:
         if stream.failed:
             raise stream.failure()
+
+
+def _of_model(parts: "Mapping[str, Any]", state: "State") -> "Any":
+    """A part as it is for a device; None where it is not given for that."""
+    return parts.get(state.model) or parts.get("")

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from nbxrt.binding.binder import Binder
 
+#: Forms of an operation that may be for one model of device, which stands first in what they are.
+BY_MODEL = ("steps", "policy")
+
 
 class Variants:
     """The variants of one description that apply in this process.
@@ -176,10 +179,10 @@ class Variants:
 
 
 def first_of_models(variants: "Iterable[tuple[Any, ...]]") -> "dict[str, tuple[Any, ...]]":
-    """The first variant that is steps for each model of device."""
+    """The first variant that is steps or a policy for each model of device."""
     found: dict[str, tuple[Any, ...]] = {}
     for variant in variants:
-        if variant[0] == "steps":
+        if variant[0] in BY_MODEL:
             found.setdefault(variant[4][0], variant)
     return found
 

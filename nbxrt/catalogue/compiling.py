@@ -21,8 +21,8 @@ An item is a parameter, a number, ("length", parameter), or in a structure ("add
 What a function returns: ("status",), ("ignored",), ("nothing",), ("code", result), ("text", result),
 ("result", name, type), ("pointer", name). A call is (symbols, role or None, arguments, returns, usual), where usual
 says that it has the contract's own C form.
-A variant is (form, since, before, platforms, what, results): what is the call, the constant, the parameter, the
-policy's name or (model, role, steps, parameters that only take their default), and results are (result, out, equals).
+A variant is (form, since, before, platforms, what, results): what is the call, the constant, the parameter, (model,
+policy's name) or (model, role, steps, parameters that only take their default), and results are (result, out, equals).
 compiling_steps.py has what steps become.
 """
 
@@ -348,6 +348,8 @@ def _variant(
         library = variant.call.library or contract["groups"][entry["group"]]
         resolve = Resolver(parameters, dict(entry["gives"]), roles[library], contract)
         what = resolve.call(variant.call, default=entry["c"] or (), library=library, answers=entry["answers"])
+    if variant.form == "policy":
+        what = (variant.model, variant.value)
     results = tuple((result, spec["of"], spec["equals"]) for result, spec in variant.result.items())
     return (variant.form, applies.since, applies.before, applies.platforms, what, results)
 

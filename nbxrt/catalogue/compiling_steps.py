@@ -2,12 +2,13 @@
 
 A step is (verb, payload, undo, finally); undo and finally are steps. The payloads:
 
-    call     (symbols, role, arguments, returns)        locate   (address, object, offset)
+    call     (symbols, role, arguments, returns)        pend     (work,)
     send     (selector, receiver or None, class or None, arguments, names, signature, optional, owned, kept, nil,
               what needs no more to be undone or None)
     track    (address, nbytes, object or None, memory, new address or None, alignment or 0)
     untrack  (address, owner or None, object or None)
-    pend     (work,)                                    each     (set, device, member, steps)
+    locate   (address, object or None, offset or None, nbytes or None)
+    each     (set, device, member, steps)
     mint     (handle, objects)                          put      (objects, handle, former or None)
     take     (handle, objects, ends when empty)         retire   (handle, objects, ends when empty)
 
@@ -67,7 +68,7 @@ class Scope:
         role = form.library or usual
         steps = Context(self, names, gives, role).steps(form.steps)
         results = tuple((result, spec["of"], spec["equals"]) for result, spec in variant.result.items())
-        what = (form.model, role, steps, form.only_default)
+        what = (variant.model, role, steps, form.only_default)
         return ("steps", applies.since, applies.before, applies.platforms, what, results)
 
 
@@ -188,7 +189,11 @@ _PAYLOADS: dict[str, Callable[[Context, Step], Plain]] = {
         step.written.get("aligned", 0),
     ),
     "untrack": lambda _context, step: (step.written["untrack"], step.written.get("as"), step.written.get("object")),
-    "locate": lambda _context, step: (step.written["locate"], *step.written["as"]),
+    "locate": lambda _context, step: (
+        step.written["locate"],
+        *step.written.get("as", (None, None)),
+        step.written.get("nbytes"),
+    ),
     "pend": lambda _context, step: (step.written["pend"],),
     "each": _each,
     "mint": lambda _context, step: (step.written["mint"], _named(step.written.get("object"))),
@@ -251,6 +256,7 @@ def devices(scope: Scope) -> dict[str, Any] | None:
         else None,
         "gpu": _probe(scope, names, written.gpu),
         "models": {name: _probe(scope, names, each) for name, each in written.models.items()},
+        "says": {name: each["says"] for name, each in written.models.items() if "says" in each},
         "functions": _functions(scope, names, written.functions),
     }
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue import evidence, explanations, identities, layouts, messages, searches, sequences, signatures
+from nbxrt.catalogue import (
+    evidence,
+    explanations,
+    identities,
+    layouts,
+    messages,
+    minting,
+    searches,
+    sequences,
+    signatures,
+)
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import names_in
 
@@ -257,6 +267,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *evidence.CHECKS,
     *signatures.CHECKS,
     *sequences.CHECKS,
+    *minting.CHECKS,
     *layouts.CHECKS,
     *messages.CHECKS,
 )

@@ -44,13 +44,17 @@ class Call:
 
 @frozen
 class Variant:
-    """One way to do an operation: `form` is call, value, same, policy or steps; the other fields are that form's."""
+    """One way to do an operation: `form` is call, value, same, policy or steps; the other fields are that form's.
+
+    Steps and policies may be for one `model` of device; empty: for all.
+    """
 
     form: str
     applies: Range = Range()
     call: Call | None = None
     steps: Steps | None = None
     value: Any = None
+    model: str = ""
     result: Mapping[str, Any] = field(factory=dict)
     ignores: tuple[str, ...] = ()
 
@@ -340,17 +344,13 @@ def _variant(data: Any) -> Variant:
         return Variant(
             "steps",
             applies,
-            steps=Steps(
-                model_steps.steps(data["steps"]),
-                data.get("model", ""),
-                data.get("library", ""),
-                tuple(data.get("only_default", ())),
-            ),
+            steps=Steps(model_steps.steps(data["steps"]), data.get("library", ""), tuple(data.get("only_default", ()))),
+            model=data.get("model", ""),
             result=data.get("result", {}),
             ignores=tuple(data.get("ignores", ())),
         )
     form = next(form for form in ("value", "same", "policy") if form in data)
-    return Variant(form, applies, value=data[form], ignores=tuple(data.get("ignores", ())))
+    return Variant(form, applies, value=data[form], model=data.get("model", ""), ignores=tuple(data.get("ignores", ())))
 
 
 def _policy(name: str, data: Mapping[str, Any]) -> PolicyParts:

@@ -24,10 +24,9 @@ class Step:
 
 @frozen
 class Steps:
-    """A list of steps, for one model of device or (empty) for all; `library` is the usual role of its calls."""
+    """A list of steps; `library` is the usual role of its calls."""
 
     steps: tuple[Step, ...]
-    model: str = ""
     library: str = ""
     only_default: tuple[str, ...] = ()
 

@@ -224,6 +224,15 @@ POLICIES = {
                 "Sets an argument that is an object and an offset.",
                 {**_ARGUMENT, "buffer": "pointer", "offset": "size"}, required=False,
             ),
+            "slice": Part(
+                "Makes an object of a part of another one, for the time of a launch, where arguments have no offset.",
+                {"buffer": "pointer", "offset": "size", "nbytes": "size"}, {"slice": "pointer"}, required=False,
+            ),
+            "unslice": Part("Gives that object up.", {"slice": "pointer"}, required=False),
+            "slice_alignment": Part(
+                "Gives of how many bits the offset of such a part is a multiple.", gives={"bits": "uint"},
+                required=False,
+            ),
             "set_local": Part(
                 "Sets an argument that is memory of a block, by its size.", {**_ARGUMENT, "nbytes": "size"},
                 required=False,
@@ -240,6 +249,7 @@ POLICIES = {
         asks=(
             ("function_get_attribute", ("attribute", *FUNCTION_ATTRIBUTES)),
             *(("begin", (part,)) for part in ("end", "abandon")),
+            *(("slice", (part,)) for part in ("unslice", "slice_alignment", "set_buffer")),
         ),
     ),
 }  # fmt: skip

@@ -28,7 +28,7 @@ from nbxrt.catalogue.schema_parts import (
     strings,
     versioned,
 )
-from nbxrt.catalogue.schema_steps import part_where, step_definitions, steps_form
+from nbxrt.catalogue.schema_steps import for_model, part_where, step_definitions, steps_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,7 +140,9 @@ def _variant(needed: list[str]) -> Schema:
         "same": keyed(
             "a `same` operation", "No call: an argument given back.", {"same": reference("parameter"), **where}
         ),
-        "policy": keyed("a policy operation", "A policy of nbxrt.", {"policy": policies, **where}),
+        "policy": keyed(
+            "a policy operation", "A policy of nbxrt.", {"policy": policies, "model": for_model(), **where}
+        ),
         "steps": steps_form(where, ignores),
     }
     others = [key for key in call if key != "call"]

@@ -55,10 +55,15 @@ def steps_form(where: Schema, ignores: Schema) -> Schema:
     )
 
 
+def for_model() -> Schema:
+    """The model of device that a form is for."""
+    return string(NAME, "The model of device that this is for, of `devices.models`.", "shared")
+
+
 def _steps_keys(where: Schema) -> Schema:
     return {
         "steps": reference("steps"),
-        "model": string(NAME, "The model of device that this is for, of `devices.models`.", "shared"),
+        "model": for_model(),
         "library": reference("library"),
         "result": reference("results"),
         **where,
@@ -266,7 +271,7 @@ def _default() -> Schema:
     return keyed("`default`", "The device that comes first, be it in the list or not.", keys, ["steps", "identity"])
 
 
-def _probe(says: str) -> Schema:
+def _probe(says: str, more: Schema | None = None) -> Schema:
     keys = {
         "call": reference("symbols"),
         "args": {"description": "Its arguments.", "type": "array", "items": reference("step_argument"), "maxItems": 16},
@@ -274,19 +279,24 @@ def _probe(says: str) -> Schema:
         "bits": integer("It holds when all of these bits are set.", 1, CODES[1], 4),
         "equals": integer("It holds when the number is this.", *CODES, 1),
         "has": string(NOT_BLANK, "It holds when the text has this word.", "vendor_extension"),
+        **(more or {}),
     }
     judged = {"if": {"required": ["bits"]}, "else": {"if": {"required": ["equals"]}, "else": {"required": ["has"]}}}
     return keyed("a device probe", says, keys, ["call", "args"], **judged)
 
 
 def _models() -> Schema:
+    why = "Why such devices do not have what others have: lowercase, no full stop."
     return {
         "title": "`models`",
         "description": "Kinds of device that are called differently; a device that is none of them is left out.",
         "type": "object",
         "minProperties": 1,
         "propertyNames": {"pattern": NAME},
-        "additionalProperties": _probe("Tells the devices of this model; the first that holds counts."),
+        "additionalProperties": _probe(
+            "Tells the devices of this model; the first that holds counts.",
+            {"says": string(NOT_BLANK, why, "their memory is objects, which the host does not see")},
+        ),
     }
 
 

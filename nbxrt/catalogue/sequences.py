@@ -333,10 +333,11 @@ def check_pending(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def check_models(subject: Subject) -> Iterator[Diagnostic]:
-    """A model that steps are for is one that devices can be."""
+    """A model that steps or a policy are for is one that devices can be."""
     known = [*subject.mapping("devices", "models")]
-    for sequence in sequences(subject):
-        path = sequence.path[:-1]
+    paths = [sequence.path[:-1] for sequence in sequences(subject)]
+    paths += [variant.path for variant in subject.variants() if "policy" in variant.spec]
+    for path in paths:
         form = subject.document.at(path)
         if isinstance(form, dict) and "model" in form and form["model"] not in known:
             message = f"no device is of the model {quoted(form['model'])}"
@@ -425,29 +426,6 @@ def check_handles(subject: Subject) -> Iterator[Diagnostic]:
         yield subject.diagnostic(("handles",), "wrong-handles", message, hint="drop it where pointers are addresses")
 
 
-def check_minted(subject: Subject) -> Iterator[Diagnostic]:
-    """An address that stands for an object without one is the device's alone: the host is not told of it as its own."""
-    if any(path[:1] in (("operations",), ("policies",)) for path in subject.broken):
-        return
-    minted = [
-        ((*sequence.path, index), step)
-        for sequence in sequences(subject)
-        for index, step in enumerate(sequence.steps)
-        if "track" in step and "as" in step and "aligned" not in step
-    ]
-    for path, step in minted:
-        if step.get("memory", "device") != "device":
-            message = f"{quoted(step['as'])} is an address that the host cannot use, and no {step['memory']} memory"
-            hint = "bind the address where the host sees it, and `track` that with its `object`"
-            yield subject.diagnostic((*path, "memory"), "wrong-handles", message, hint=hint)
-    given = subject.mapping("policies", "transfers")
-    missing = [part for part in ("read", "write") if part not in given]
-    if minted and given and missing:
-        message = f"the host does not see what this file allocates: `transfers` needs {listed(missing)}"
-        gets = subject.related(minted[0][0], "an object gets an address of its own")
-        yield subject.diagnostic(("policies", "transfers"), "wrong-policy", message, at="key", related=(gets,))
-
-
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_steps,
     check_device_calls,
@@ -458,5 +436,4 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_state,
     check_marks,
     check_handles,
-    check_minted,
 )

@@ -115,9 +115,11 @@ def _names_of_call(step: Mapping[str, Any]) -> Iterator[Use | Bind]:
 
 def _names_of_locate(step: Mapping[str, Any]) -> Iterator[Use | Bind]:
     yield Use(step["locate"], ("locate",))
+    if "nbytes" in step:
+        yield Use(step["nbytes"], ("nbytes",))
     yield from (
         Bind(name, kind, ("as", index))
-        for index, (name, kind) in enumerate(zip(step["as"], ("pointer", "size"), strict=True))
+        for index, (name, kind) in enumerate(zip(step.get("as", ()), ("pointer", "size"), strict=False))
     )
 
 
@@ -210,9 +212,10 @@ VERBS: dict[str, Verb] = {
             "Finds the memory that an address lies in; one that lies in none is an error.",
             {
                 "locate": Key("use", "The address, inside an allocation or at its start."),
+                "nbytes": Key("use", "So many bytes there; where they go beyond its end, it is an error."),
                 "as": Key("pair", "The object and the offset in it."),
             },
-            ("as",),
+            (),
             _names_of_locate,
         ),
         Verb(

@@ -130,7 +130,11 @@ def _steps(what: tuple[Any, ...]) -> tuple[str, str]:
     model, _role, steps, _only_default = what
     shown = {"call": lambda payload: payload[0][0], "send": lambda payload: payload[0]}
     names = [shown[verb](payload) if verb in shown else verb for verb, payload, _undo, _finally in steps]
-    return f"steps: {', '.join(names)}", f"devices of the model {model}" if model else ""
+    return f"steps: {', '.join(names)}", _of_model(model)
+
+
+def _of_model(model: str) -> str:
+    return f"devices of the model {model}" if model else ""
 
 
 #: What each form of a variant says, and a note on it.
@@ -138,6 +142,6 @@ _FORMS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "call": prototype,
     "value": _value,
     "same": lambda parameter: (f"no call: gives {parameter} back", ""),
-    "policy": lambda name: (f"policy {name}", ""),
+    "policy": lambda what: (f"policy {what[1]}", _of_model(what[0])),
     "steps": _steps,
 }

@@ -39,17 +39,18 @@ def said(**facts): print(json.dumps(facts))
 """
 
 
-def coarse(folder: Path) -> dict[str, str]:
-    """The variables that put a layer before the drivers, under which they have coarse-grained memory alone."""
-    source = Path(__file__).with_name("coarse.c").read_text("utf-8")
-    layer = make_library(folder / "coarse.so", source, flags=("-DCL_TARGET_OPENCL_VERSION=300",))
+def _limited(folder: Path, to: str) -> dict[str, str]:
+    """The variables that put a layer before the drivers, under which they have less: `coarse` or `buffers`."""
+    source = Path(__file__).with_name(f"{to}.c").read_text("utf-8")
+    layer = make_library(folder / f"{to}.so", source, flags=("-DCL_TARGET_OPENCL_VERSION=300",))
     loader = ctypes.util.find_library("OpenCL")  # Debian's: the one of Intel's wheel takes no layer
     found = next(iter(Path("/usr/lib").glob(f"*-linux-gnu/{loader}")))
     return {"OPENCL_LAYERS": str(layer), "NBXRT_OPENCL_RUNTIME": str(found)}
 
 
 def environment(driver: str, folder: Path) -> dict[str, str]:
-    """The variables under which a loader sees one driver, `both`, or `none`."""
+    """The variables under which a loader sees one driver, `both`, or `none`; `pocl-coarse` is one with a layer."""
+    driver, _dash, layer = driver.partition("-")
     icd = folder / f"vendors-{driver}"
     icd.mkdir(exist_ok=True)
     added = {"OCL_ICD_VENDORS": f"{icd}/", "POCL_CACHE_DIR": str(folder / "cache")}
@@ -59,6 +60,7 @@ def environment(driver: str, folder: Path) -> dict[str, str]:
         library = INTEL / "lib" / "libintelocl.so"
         (icd / "intel.icd").write_text(f"{library}\n", "ascii")  # the one in the wheel has a placeholder for the path
         added["LD_LIBRARY_PATH"] = str(INTEL / "lib")
+    added |= _limited(folder, layer) if layer else {}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NBX", "OCL_", "LD_LIB"))}
     paths = filter(None, (str(Path(nbxrt.__file__).parents[1]), os.environ.get("PYTHONPATH")))
     return {**inherited, **added, "PYTHONPATH": os.pathsep.join(paths)}

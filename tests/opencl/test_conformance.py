@@ -1,4 +1,4 @@
-"""The conformance suite on real drivers: PoCL by shared virtual memory, Intel's by unified shared memory."""
+"""The conformance suite on real drivers: PoCL by shared virtual memory, Intel's by unified, and both by less."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opencl import drivers, spirv
+from opencl import spirv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("opencl")]
 
@@ -39,12 +38,20 @@ def test_the_whole_suite_passes(run: Callable[..., Any], driver: str, model: str
     assert report["counts"]["works"] >= 73
 
 
-@pytest.mark.parametrize("driver", ["pocl", "intel"])
-def test_the_suite_passes_where_the_host_may_not_touch_memory_without_mapping_it(driver: str, tmp_path: Path) -> None:
-    """No driver at hand is like that; a layer before the driver makes it so, and refuses what asks for more."""
-    report = drivers.run(driver, tmp_path, CONFORM, drivers.coarse(tmp_path))
+#: Devices that no driver at hand has: a layer before the driver makes it so, and refuses what asks for more.
+LESS = {
+    "coarse": ("coarse_svm", "the host may not touch their memory without mapping it"),
+    "buffers": ("buffers", "their memory is buffer objects, which have no address that host and device share"),
+}
 
-    assert report["model"] == "coarse_svm"
+
+@pytest.mark.parametrize("driver", ["pocl", "intel"])
+@pytest.mark.parametrize("layer", LESS)
+def test_the_suite_passes_on_devices_with_less(run: Callable[..., Any], driver: str, layer: str) -> None:
+    """Memory that the host may not touch without mapping it, or buffer objects alone and calls of OpenCL 1.2."""
+    report = run(f"{driver}-{layer}", CONFORM)
+
+    assert report["model"] == LESS[layer][0]
     assert report["wrong"] == []
     assert report["counts"]["works"] >= 50
     assert {"pinned", "managed"} & set(report["works"]) == set()
@@ -52,7 +59,11 @@ def test_the_suite_passes_where_the_host_may_not_touch_memory_without_mapping_it
 
 
 @pytest.mark.parametrize("driver", ["pocl", "intel"])
-def test_what_such_a_device_does_not_have_is_refused_with_its_model(driver: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("layer", LESS)
+def test_what_such_a_device_does_not_have_is_refused_with_the_reason(
+    run: Callable[..., Any], driver: str, layer: str
+) -> None:
+    model, why = LESS[layer]
     program = """
         rt = nbxrt.open("opencl")
         refused = []
@@ -62,11 +73,13 @@ def test_what_such_a_device_does_not_have_is_refused_with_its_model(driver: str,
         said(refused=refused, offered=[rt.supports(name) for name in ("malloc_host", "malloc_managed", "mem_prefetch")])
     """
 
-    found = drivers.run(driver, tmp_path, program, drivers.coarse(tmp_path))
+    found = run(f"{driver}-{layer}", program)
 
     assert found["offered"] == [False] * 3
-    assert [said.partition(" is not offered by OpenCL for devices of the model `coarse_svm`")[0] for said in
-            found["refused"]] == ["`malloc_host`", "`malloc_managed`", "`mem_prefetch`"]  # fmt: skip
+    assert found["refused"] == [
+        f"`{operation}` is not offered by OpenCL for devices of the model `{model}`: {why}"
+        for operation in ("malloc_host", "malloc_managed", "mem_prefetch")
+    ]
 
 
 def test_two_drivers_are_one_list_of_devices(run: Callable[..., Any]) -> None:

@@ -211,6 +211,14 @@ int shelfSetBuffer(void *kernel, unsigned index, void *buffer, size_t offset) {
     ((object *)kernel)->buffer = buffer; ((object *)kernel)->offset = offset;
     return index == 0 && ((object *)buffer)->kind == BUFFER ? OK : BAD;
 }
+int shelfSlice(void *buffer, size_t at, size_t nbytes, void **slice) {
+    if (at % 64 || at + nbytes > ((object *)buffer)->nbytes) return BAD;
+    object *made = make(BUFFER, buffer);
+    made->nbytes = nbytes; made->buffer = (object *)(begin(buffer) + at);
+    *slice = made;
+    return OK;
+}
+int shelfSliceAlignment(void *device, unsigned *bits) { *bits = 512; return device ? OK : BAD; }
 int shelfSetValue(void *kernel, unsigned index, size_t nbytes, const void *at) {
     if (index != 1 || nbytes != 1) return BAD;
     ((object *)kernel)->value = *(const unsigned char *)at;
@@ -218,9 +226,7 @@ int shelfSetValue(void *kernel, unsigned index, size_t nbytes, const void *at) {
 }
 int shelfLaunch(void *kernel, void *queue, size_t threads, void **work) {
     object *it = kernel;
-    void *start;
-    shelfContents(it->buffer, &start);
-    memset((char *)start + it->offset, it->value, threads);
+    memset(begin(it->buffer) + it->offset, it->value, threads);
     object *made = make(WORK, queue);
     made->state = shelf_hold ? 1 : 4;
     ((object *)queue)->buffer = made;

@@ -23,12 +23,14 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def unseen(shelf: Callable[..., Shelf]) -> Shelf:
-    base, shared, minted = (
-        yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("shelf", "shared", "minted")
+    base, shared, code, minted = (
+        yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("shelf", "shared", "code", "minted")
     )
     policies: dict[str, Any] = shared["policies"] | {"budget": base["policies"]["budget"]}
     policies["transfers"] |= minted["transfers"]
-    return shelf(operations=shared["operations"] | minted["operations"], policies=policies)
+    policies["kernels"] = code["kernels"] | minted["kernels"]
+    launches = {name: {"policy": "kernels"} for name in ("module_load", "module_get_function", "launch_kernel")}
+    return shelf(operations=shared["operations"] | launches | minted["operations"], policies=policies)
 
 
 def _written(runtime: Any, content: bytes) -> int:
@@ -111,6 +113,54 @@ def test_a_copy_that_fails_in_the_middle_leaves_nothing_in_flight(unseen: Shelf,
 
     assert unseen["live"] == before
     assert _read(runtime, address, 64) == bytes(64)
+
+
+@pytest.mark.parametrize("offset", [0, 64])
+def test_a_kernel_takes_an_object_or_for_a_while_a_part_of_it(unseen: Shelf, offset: int) -> None:
+    runtime = unseen.runtime
+    function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+    address = _written(runtime, bytes(200))
+    runtime.sync()
+    before = unseen["live"]
+
+    runtime.launch_kernel(function, (1,), (9,), 0, 0, (ctypes.c_void_p(address + offset), ctypes.c_uint8(5)))
+    runtime.sync()
+
+    assert _read(runtime, address, 200) == bytes(offset) + b"\5" * 9 + bytes(191 - offset)
+    assert unseen["live"] == before
+
+
+def test_a_part_of_an_object_goes_when_the_launch_fails(unseen: Shelf) -> None:
+    runtime = unseen.runtime
+    function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+    address = _written(runtime, bytes(200))
+    before = unseen["live"]
+    unseen.fail("shelfSetBuffer")
+
+    with pytest.raises(nbxrt.DeviceError):
+        runtime.launch_kernel(function, (1,), (9,), 0, 0, (ctypes.c_void_p(address + 64), ctypes.c_uint8(5)))
+
+    assert unseen["live"] == before
+
+
+@pytest.mark.parametrize(
+    ("offset", "device", "said"),
+    [
+        (63, 0, "argument 0 begins 63 bytes inside its allocation, and Shelf takes there multiples of 64"),
+        (200, 0, "lies in no memory of this backend"),
+        (0, 1, "argument 0 is memory of device 0, and the stream is of device 1"),
+    ],
+)
+def test_memory_that_a_kernel_cannot_take_is_refused_by_its_place(
+    unseen: Shelf, offset: int, device: int, said: str
+) -> None:
+    runtime = unseen.runtime
+    function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+    address = _written(runtime, bytes(200))
+    runtime.set_device(device)
+
+    with pytest.raises(nbxrt.ArgumentValueError, match=said):
+        runtime.launch_kernel(function, (1,), (9,), 0, 0, (ctypes.c_void_p(address + offset), ctypes.c_uint8(5)))
 
 
 def test_arrays_are_as_on_every_backend(unseen: Shelf) -> None:

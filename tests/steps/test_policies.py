@@ -256,6 +256,36 @@ class TestCode:
             "`launch_kernel`: arguments that were packed before cannot be given to Shelf, which takes them one by one",
         ]
 
+    def test_a_launch_that_fails_in_the_middle_is_ended(self, shelf: Callable[..., Shelf]) -> None:
+        operations = ("module_load", "module_get_function", "launch_kernel")
+        begun = {
+            "begin": {
+                "steps": [
+                    {"call": "shelfEncoder", "args": ["queue", {"out": "work", "type": "pointer"}]},
+                    {"call": "shelfEncoder", "args": ["queue", {"out": "encoder", "type": "pointer"}]},
+                ]
+            },
+            "end": {"steps": [{"call": "shelfEnd", "args": ["encoder"]}]},
+            "abandon": {
+                "steps": [{"call": "shelfEnd", "args": ["encoder"]}, {"call": "shelfEnd", "args": ["work"]}],
+            },
+        }
+        opened = shelf(
+            operations={name: {"policy": "kernels"} for name in operations},
+            policies=POLICIES | {"kernels": CODE["kernels"] | begun},
+        )
+        runtime = opened.runtime
+        function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")
+        arguments = (ctypes.c_void_p(runtime.malloc(8)), ctypes.c_uint16(1))  # it takes a byte
+        runtime.memset(runtime.malloc(8), 0, 8)  # the default stream is there
+        runtime.sync()
+        before = opened["live"]
+
+        with pytest.raises(nbxrt.DeviceError, match="`launch_kernel` failed"):
+            runtime.launch_kernel(function, (1,), (1,), 0, 0, arguments)
+
+        assert (opened["open_encoders"], opened["live"]) == (0, before)
+
     def test_wrong_arguments_are_refused_before_the_vendor_is_asked(self, coded: Shelf) -> None:
         runtime = coded.runtime
         function = runtime.module_get_function(runtime.module_load(b"ok"), "fill")

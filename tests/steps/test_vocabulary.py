@@ -10,10 +10,7 @@ from nbxrt import descriptions
 from nbxrt.catalogue.policies import POLICIES
 
 #: What one shipped backend alone uses, and why that is so in docs/design.md.
-ALONE = {
-    "transfers": "metal",
-    **dict.fromkeys(("current_device", "system_memory", "ordered_streams", "host_clock"), "host"),
-}
+ALONE = dict.fromkeys(("current_device", "system_memory", "ordered_streams", "host_clock"), "host")
 
 
 def _users() -> dict[str, set[str]]:
@@ -23,7 +20,7 @@ def _users() -> dict[str, set[str]]:
         for _line, variants in descriptions.built_in(backend)["operations"].values():
             for form, _since, _before, _platforms, what, _extras in variants:
                 if form == "policy":
-                    users[what if isinstance(what, str) else what[0]].add(backend)
+                    users[what[1]].add(backend)
     return users
 
 
