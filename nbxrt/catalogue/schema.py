@@ -190,7 +190,7 @@ def _top_level(contract: Contract) -> Schema:
                         24,
                     ),
                     "ahead": integer(
-                        "Bytes that a heap grows by at least, as long as less than a 128th of the device is reserved; "
+                        "Bytes that a heap grows by at least, as long as less than a 32nd of the device is reserved; "
                         "0 when left out.",
                         0,
                         _BYTES,

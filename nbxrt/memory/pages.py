@@ -1,15 +1,16 @@
 """Expandable memory: a wide range of addresses for each heap, with physical memory put behind it as it is needed.
 
-A heap grows where the least new memory makes room: at its end, or in a gap that was given back. Pieces that are wholly
-free elsewhere on the device are given back first, so that what is reserved grows only by what nothing free can back:
-large blocks do not fragment by bad luck. A piece of physical memory is as large as the growth that made it, up to a
-size of the backend's file, because each costs the driver about the same, and can be given back only as a whole.
+A block goes where it fits best among the addresses that are free, with memory behind them or not, so that the same
+requests meet the same addresses again, whatever was given back meanwhile. What has no memory there gets it: new memory
+as long as little more is reserved than callers ever held, then that of pieces that are wholly free elsewhere on the
+device. A piece of physical memory is as large as the growth that made it, up to a size of the backend's file, because
+each costs the driver about the same, and can be given back only as a whole.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from itertools import pairwise
 
 from nbxrt import errors
+from nbxrt.memory.pool import BACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,75 +22,71 @@ if TYPE_CHECKING:
     from nbxrt.memory.tally import Tally
     from nbxrt.runtime import Runtime
 
-#: A heap grows by the `ahead` of the backend's file at least as long as less than the first part of the device is
-#: reserved, and from the second on by SPARE of what is: few growths, which keep next to nothing unused.
-LITTLE, MUCH, SPARE = 1 / 128, 1 / 8, 1 / 1024
+#: Pieces that are free are used elsewhere before more is reserved than callers ever held and this part of it.
+WASTE = 1 / 256
+#: A heap of large blocks grows by the `ahead` of the backend's file at least while less of the device is reserved.
+LITTLE = 1 / 32
 #: A heap's range of addresses is this part of the device's memory, and so many ranges are made at most.
 RANGE, SMALL_RANGE, MOST_RANGES = 9 / 8, 1 / 16, 64
 
 
 class Window:
-    """The addresses of one heap: ranges reserved, pieces of memory behind them, holes between the pieces."""
+    """The addresses of one heap: ranges reserved, pieces of memory behind them, and what is bare."""
 
-    __slots__ = ("holes", "pieces", "ranges", "starts", "top")
+    __slots__ = ("edges", "pieces", "ranges", "starts")
 
     def __init__(self) -> None:
-        #: Address and size of each range of addresses that is reserved; the last one is where the heap grows.
+        #: Address and size of each range of addresses that is reserved.
         self.ranges: list[tuple[int, int]] = []
-        #: The end of what was ever used of the last range.
-        self.top = 0
         #: Size by address of each piece of memory, and their addresses in order.
         self.pieces: dict[int, int] = {}
         self.starts: list[int] = []
-        #: Size by address of what has nothing behind it, below `top`.
-        self.holes: dict[int, int] = {}
-
-    def room(self) -> int:
-        """Bytes of addresses above `top`."""
-        if not self.ranges:
-            return 0
-        address, nbytes = self.ranges[-1]
-        return address + nbytes - self.top
+        #: Where what has nothing behind it begins and ends, in turn and in order.
+        self.edges: list[int] = []
 
     def put(self, address: int, nbytes: int) -> None:
-        """A piece of memory is there now, in a hole or at the top."""
+        """A piece of memory is there now."""
         self.pieces[address] = nbytes
         insort(self.starts, address)
-        if address == self.top:
-            self.top += nbytes
-            return
-        hole = next(start for start, size in self.holes.items() if start <= address < start + size)
-        size = self.holes.pop(hole)
-        if address > hole:
-            self.holes[hole] = address - hole
-        if address + nbytes < hole + size:
-            self.holes[address + nbytes] = hole + size - address - nbytes
+        self.turn(address, address + nbytes)
 
     def drop(self, address: int) -> None:
         """A piece of memory is gone."""
         nbytes = self.pieces.pop(address)
         del self.starts[bisect_left(self.starts, address)]
-        self.add_hole(address, nbytes)
+        self.turn(address, address + nbytes)
 
-    def add_hole(self, address: int, nbytes: int) -> None:
-        """Join a hole with those that touch it; one at the top lowers the top."""
-        borders = {start for start, _size in self.ranges}  # no hole reaches from one range into another
-        if address + nbytes not in borders:
-            nbytes += self.holes.pop(address + nbytes, 0)
-        before = next((start for start, size in self.holes.items() if start + size == address), None)
-        if before is not None and address not in borders:
-            nbytes += self.holes.pop(before)
-            address = before
-        if address + nbytes == self.top and self.ranges[-1][0] <= address:
-            self.top = address
-        else:
-            self.holes[address] = nbytes
+    def turn(self, *edges: int) -> None:
+        """Let addresses between two edges be bare that were not, or the other way."""
+        for edge in edges:
+            index = bisect_left(self.edges, edge)
+            if index < len(self.edges) and self.edges[index] == edge:
+                del self.edges[index]
+            else:
+                self.edges.insert(index, edge)
 
-    def within(self, address: int, nbytes: int) -> "list[int]":
+    def bare(self, address: int, end: int) -> "Iterator[tuple[int, int]]":
+        """Where each run of bare addresses begins and ends that reaches into a range."""
+        edges = self.edges
+        index = bisect_right(edges, address) & -2
+        while index < len(edges) and edges[index] < end:
+            yield edges[index], edges[index + 1]
+            index += 2
+
+    def backed(self, address: int, end: int) -> "Iterator[tuple[int, int]]":
+        """Where each run within a range begins and ends that has memory behind it."""
+        for start, stop in self.bare(address, end):
+            if start > address:
+                yield address, start
+            address = stop
+        if address < end:
+            yield address, end
+
+    def within(self, address: int, end: int) -> "list[int]":
         """Addresses of the pieces that lie wholly within a range."""
         found = []
         for start in self.starts[bisect_left(self.starts, address) :]:
-            if start + self.pieces[start] > address + nbytes:
+            if start + self.pieces[start] > end:
                 break
             found.append(start)
         return found
@@ -147,85 +144,75 @@ class PageSource:
             return [(start, window.pieces[start]) for start in window.starts[at:end]]
         return []
 
+    def holds(self, heap: "Heap", address: int, nbytes: int) -> bool:
+        return not any(True for _run in heap.window.bare(address, address + nbytes))
+
+    def largest(self, heap: "Heap") -> int:
+        return max((end - start for start, end in self._free(heap)), default=0)
+
+    def elsewhere(self, heap: "Heap", nbytes: int) -> int:
+        size, address = min(
+            ((end - start, start) for start, end in self._free(heap) if end - start >= nbytes), default=(0, 0)
+        )
+        if size:
+            heap.ranges.cut(address, nbytes)
+        return address
+
+    def _free(self, heap: "Heap") -> "Iterator[tuple[int, int]]":
+        """Where each run of free addresses begins and ends that has memory behind it."""
+        for free in heap.ranges:
+            yield from heap.window.backed(*free)
+
     # growing
 
     def grow(self, heap: "Heap", nbytes: int) -> None:
-        spare = self._spare(heap)
         try:
-            self._grow(heap, nbytes, spare)
+            self._grow(heap, nbytes, is_last=False)
         except errors.OutOfMemoryError:
-            if not spare:
-                raise
-            self._grow(heap, nbytes, 0)
+            for each in self._heaps:
+                each.join_all()
+            self._grow(heap, nbytes, is_last=True)
 
-    def _grow(self, heap: "Heap", nbytes: int, spare: int) -> None:
-        low, parts = self._place(heap, nbytes, spare)
+    def _grow(self, heap: "Heap", nbytes: int, *, is_last: bool) -> None:
+        """Back the best range for a request; the last time without spare, and from whatever is free."""
+        address = heap.ranges.best(nbytes) or self._widen(heap, nbytes)
+        place = address, address + nbytes
+        parts = self._parts(heap, *place)
         needed = sum(size for _address, size in parts)
-        self._give_back(needed, heap, low, low + nbytes)
-        self._tally.demand(needed)
+        self._give_back(needed if is_last else min(needed, self._waste(needed, nbytes)), heap, place)
+        if not is_last:
+            parts[-1] = self._with_spare(heap, *parts[-1])
         self._back(heap, parts)
 
-    def _place(self, heap: "Heap", nbytes: int, spare: int) -> "tuple[int, list[tuple[int, int]]]":
-        """Where the request goes, and the parts of it that need memory: (address, size) of each.
-
-        At the top `spare` bytes are taken at least.
-        """
-        window: Window = heap.window
-        best = self._best_gap(heap, nbytes) if window.holes else None
-        tail = heap.ranges.ending_at(window.top) if window.top else 0
-        at_top = self._whole(nbytes - tail)
-        if best is not None and best[0] <= at_top:
-            return best[1], best[2]
-        if window.room() < at_top:
-            self._widen(heap, nbytes)
-            tail, at_top = 0, self._whole(nbytes)
-        return window.top - tail, [(window.top, max(at_top, spare) if window.room() >= spare else at_top)]
-
-    def _spare(self, heap: "Heap") -> int:
-        """Bytes that a heap grows by at least at its top."""
-        reserved = self._tally.reserved
-        spare = self._ahead if reserved < self._total * LITTLE else 0
-        if reserved > self._total * MUCH:
-            spare = self._whole(int(reserved * SPARE))
-        return spare if heap.is_large and self._tally.fits(spare) else 0
-
-    def _best_gap(self, heap: "Heap", nbytes: int) -> "tuple[int, int, list[tuple[int, int]]] | None":
-        """Bytes of new memory, address, and parts, for the gap between live blocks that needs the least."""
-        found = [self._fill(gap, nbytes) for gap in self._gaps(heap) if sum(size for _a, size, _f in gap) >= nbytes]
-        return min(((sum(size for _a, size in parts), low, parts) for low, parts in found), default=None)
-
-    def _gaps(self, heap: "Heap") -> "Iterator[list[tuple[int, int, bool]]]":
-        """Runs of free ranges and holes that touch: (address, size, whether memory is behind it) of each."""
-        window: Window = heap.window
-        items = sorted(
-            [(*item, True) for item in heap.ranges.sizes.items()] + [(*item, False) for item in window.holes.items()]
-        )
-        run = items[:1]
-        for (address, size, _backed), item in pairwise(items):
-            if item[0] != address + size or item[0] in heap.ranges.borders:
-                yield run
-                run = []
-            run.append(item)
-        if run:
-            yield run
-
-    def _fill(self, gap: "list[tuple[int, int, bool]]", nbytes: int) -> "tuple[int, list[tuple[int, int]]]":
-        """The parts of a gap that need memory for a request at its beginning."""
-        low = gap[0][0]
+    def _parts(self, heap: "Heap", address: int, end: int) -> "list[tuple[int, int]]":
+        """What is to be backed for a block, in whole granules: (address, size) of each part."""
         parts = []
-        for address, size, backed in gap:
-            if address >= low + nbytes:
-                break
-            if not backed:
-                parts.append((address, min(size, self._whole(low + nbytes - address))))
-        return low, parts
+        for start, stop in heap.window.bare(address, end):
+            low = start + max(0, address - start) // self.granularity * self.granularity
+            parts.append((low, min(stop - low, self._whole(end - low))))
+        return parts
+
+    def _waste(self, needed: int, nbytes: int) -> int:
+        """Bytes that would be reserved too much if so many more were, for a request."""
+        tally = self._tally
+        reserved = tally.reserved + needed
+        over = reserved - int(max(tally.peak_allocated, tally.allocated + nbytes) * (1 + WASTE))
+        return over if tally.limit is None else max(over, reserved - tally.limit)
+
+    def _with_spare(self, heap: "Heap", address: int, nbytes: int) -> "tuple[int, int]":
+        """A part, made larger where it is at the end of what was ever used."""
+        ahead, (last, end) = self._ahead, heap.window.edges[-2:]
+        is_last = last <= address <= end - ahead
+        is_little = self._tally.reserved + ahead < self._total * LITTLE and self._tally.fits(ahead)
+        return address, max(nbytes, ahead) if heap.is_large and is_last and is_little else nbytes
 
     def _whole(self, nbytes: int) -> int:
         return -(-nbytes // self.granularity) * self.granularity
 
-    def _widen(self, heap: "Heap", nbytes: int) -> None:
-        """Reserve another range of addresses for a heap.
+    def _widen(self, heap: "Heap", nbytes: int) -> int:
+        """Reserve another range of addresses for a heap; where it begins.
 
+        Its last granule is never used, so that ranges which touch are not joined.
         Raises: OutOfMemoryError, DeviceError.
         """
         window: Window = heap.window
@@ -236,16 +223,16 @@ class PageSource:
                 device=self._home.device,
             )
         wanted = self._whole(max(nbytes, int(self._total * (RANGE if heap.is_large else SMALL_RANGE))))
-        address: int = self._reserve(wanted)
-        left = window.room()
-        if left:
-            window.holes[window.top] = left
-        window.ranges.append((address, wanted))
-        window.top = address
-        heap.ranges.borders.add(address)
+        address: int = self._reserve(wanted + self.granularity)
+        window.ranges.append((address, wanted + self.granularity))
+        window.turn(address, address + wanted)
+        self._look(heap)
+        heap.ranges.give(address, wanted)
+        return address
 
     def _back(self, heap: "Heap", parts: "list[tuple[int, int]]") -> None:
         """Put memory behind parts of a heap's addresses; all of them, or none."""
+        self._tally.demand(sum(size for _address, size in parts))
         made: list[int] = []
         try:
             for part in parts:
@@ -276,9 +263,7 @@ class PageSource:
                 raise
         finally:
             self._release_or_keep(allocation)
-        heap.window.put(address, nbytes)
-        heap.gain(nbytes, address)
-        heap.ranges.give(address, nbytes)
+        self._put(heap, address, nbytes)
 
     def _release_or_keep(self, allocation: int) -> None:
         try:
@@ -290,9 +275,26 @@ class PageSource:
         try:
             self._unmap(address, nbytes)
         except errors.DeviceError:  # nobody may use these addresses until they are unmapped
-            heap.window.put(address, nbytes)
-            heap.gain(nbytes, address)
+            heap.ranges.cut(address, nbytes)
+            self._put(heap, address, nbytes)
             self._stuck.append((heap, address, nbytes))
+
+    def _put(self, heap: "Heap", address: int, nbytes: int) -> None:
+        """A piece of memory is there now."""
+        heap.window.put(address, nbytes)
+        self._look(heap)
+        heap.gain(nbytes, address)
+
+    def _drop(self, heap: "Heap", address: int) -> None:
+        """A piece of memory is gone."""
+        nbytes = heap.window.pieces[address]
+        heap.window.drop(address)
+        self._look(heap)
+        heap.lose(nbytes, address)
+
+    def _look(self, heap: "Heap") -> None:
+        """See from where on a heap's addresses may be bare."""
+        heap.backed = next(iter(heap.window.edges), BACKED)
 
     # giving back
 
@@ -312,34 +314,33 @@ class PageSource:
                 self._take_away(heap, going)
             self._tidy(heap)
 
-    def _give_back(self, needed: int, growing: "Heap", low: int, high: int) -> None:
+    def _give_back(self, needed: int, growing: "Heap", place: "tuple[int, int]") -> None:
         """Give back free pieces of at least as many bytes, as far as there are any, but none of the growing place."""
-        free = [
-            (heap.window.pieces[piece], piece, heap)
-            for heap in self._heaps
-            if not self._home.captures.holds(heap.stream)
-            for address, nbytes in heap.ranges.sizes.items()
-            if nbytes >= self.granularity and not (heap is growing and address < high and address + nbytes > low)
-            for piece in heap.window.within(address, nbytes)
-        ]
-        if not free:
+        if needed <= 0:
             return
-        # Small heaps first among equals: which heap's addresses are lower is the driver's whim.
-        chosen = _chosen(needed, sorted(free, key=lambda each: (each[0], each[2].is_large, each[1])))
-        for heap in self._heaps:
-            pieces = [piece for _size, piece, holder in chosen if holder is heap]
-            if pieces:
-                self._take_away(heap, pieces)
+        low, high = place
+        for heap in sorted(self._heaps, key=lambda each: (not each.is_large, each is growing)):
+            if self._home.captures.holds(heap.stream):
+                continue
+            if heap is not growing and heap.is_worth_joining():
+                heap.join_all()
+            window: Window = heap.window
+            going = []
+            # The highest first: best fit comes to low addresses more often.
+            for piece in [piece for free in heap.ranges for piece in window.within(*free)][::-1]:
+                nbytes = window.pieces[piece]
+                if needed > 0 and not (heap is growing and piece < high and piece + nbytes > low):
+                    going.append(piece)
+                    needed -= nbytes
+            if going:
+                self._take_away(heap, going)
 
     def _take_away(self, heap: "Heap", pieces: "list[int]") -> None:
         """Give free pieces back to the device; the work that used them is waited for."""
         self._wait_for(heap)
         for piece in pieces:
-            nbytes = heap.window.pieces[piece]
-            self._unmap(piece, nbytes)
-            heap.ranges.cut(piece, nbytes)
-            heap.window.drop(piece)
-            heap.lose(nbytes, piece)
+            self._unmap(piece, heap.window.pieces[piece])
+            self._drop(heap, piece)
 
     def _wait_for(self, heap: "Heap") -> None:
         """Unmapping does not wait by itself."""
@@ -354,14 +355,11 @@ class PageSource:
 
     def _drop_piece(self, heap: "Heap", address: int) -> None:
         """Undo a piece that nobody used yet; one that cannot be unmapped stays, as any free piece."""
-        nbytes = heap.window.pieces[address]
         try:
-            self._unmap(address, nbytes)
+            self._unmap(address, heap.window.pieces[address])
         except errors.DeviceError:
             return
-        heap.ranges.cut(address, nbytes)
-        heap.window.drop(address)
-        heap.lose(nbytes, address)
+        self._drop(heap, address)
 
     def _tidy(self, heap: "Heap") -> None:
         """Give the addresses of a heap back once nothing is behind them."""
@@ -370,9 +368,9 @@ class PageSource:
             address, nbytes = window.ranges[-1]
             self._unreserve(address, nbytes)
             window.ranges.pop()
-            heap.ranges.borders.discard(address)
-            window.holes.clear()
-            window.top = window.ranges[-1][0] if window.ranges else 0
+            heap.ranges.cut(address, nbytes - self.granularity)
+            window.turn(address, address + nbytes - self.granularity)
+            self._look(heap)
 
     def _tidy_quietly(self, heap: "Heap") -> None:
         try:  # noqa: SIM105  # contextlib is not imported yet
@@ -389,8 +387,8 @@ class PageSource:
             heap, address, nbytes = self._stuck[-1]
             self._unmap(address, nbytes)
             self._stuck.pop()
-            heap.window.drop(address)
-            heap.lose(nbytes, address)
+            self._drop(heap, address)
+            heap.ranges.give(address, nbytes)
 
     def admit(self, peer: int) -> None:
         """Let another device use the memory, what is there and what will be.
@@ -403,17 +401,6 @@ class PageSource:
             for address in heap.window.starts:
                 self._allow(address, heap.window.pieces[address], peer)
         self.peers.append(peer)
-
-
-def _chosen(needed: int, free: "list[tuple[int, int, Heap]]") -> "list[tuple[int, int, Heap]]":
-    """The smallest piece that is enough, else the largest, and so on for what is still needed."""
-    chosen = []
-    while needed > 0 and free:
-        index = bisect_left(free, needed, key=lambda each: each[0])
-        piece = free.pop(index if index < len(free) else -1)
-        chosen.append(piece)
-        needed -= piece[0]
-    return chosen
 
 
 def _why_private(home: "Home", granularity: int) -> str:

@@ -26,8 +26,20 @@ if TYPE_CHECKING:
         def window(self, heap: "Heap") -> Any:
             """What the source keeps for a heap."""
 
+        def holds(self, heap: "Heap", address: int, nbytes: int) -> bool:
+            """Whether there is memory behind all of these addresses."""
+
         def grow(self, heap: "Heap", nbytes: int) -> None:
-            """Make a free range of that many bytes. Raises: OutOfMemoryError, DeviceError; then nothing is held."""
+            """Let the best range for so many bytes be one with memory behind it.
+
+            Raises: OutOfMemoryError, DeviceError; then nothing is held.
+            """
+
+        def elsewhere(self, heap: "Heap", nbytes: int) -> int:
+            """The address of so many bytes where there is memory, if not in the best range; 0 when there is none."""
+
+        def largest(self, heap: "Heap") -> int:
+            """Bytes of the largest free range that has memory behind it."""
 
         def trim(self, heaps: "list[Heap]", keep: int) -> None:
             """Give free memory back to the device as long as more than `keep` bytes are reserved."""
@@ -44,6 +56,8 @@ FEW = 24
 NOBODY = -1
 #: While the small heap is less than this part of all, it grows rather than being searched for what could be joined.
 SMALL_SHARE = 1024
+#: An address that every other is below.
+BACKED = 1 << 64
 #: So many sizes are remembered; then those that are not in use are forgotten.
 MOST_SIZES = 1 << 16
 
@@ -89,7 +103,11 @@ class Bin(list[int]):
         try:
             if heap.dirty:
                 heap.join()
-            return heap.ranges.take(self.nbytes) or pool.find(heap, self.nbytes)
+            nbytes = self.nbytes
+            address = heap.ranges.take(nbytes)
+            if not address or address + nbytes > heap.backed:
+                address = pool.find(heap, nbytes, address)
+            return address
         finally:
             pool.is_busy = False
             pool.lock.release()
@@ -109,7 +127,7 @@ class Bin(list[int]):
 class Heap:
     """Memory of one stream for small or for large requests: its free ranges, and the bins of its blocks."""
 
-    __slots__ = ("bins", "dirty", "held", "is_large", "pool", "ranges", "stream", "window")
+    __slots__ = ("backed", "bins", "dirty", "held", "is_large", "pool", "ranges", "stream", "window")
 
     def __init__(self, pool: "DevicePool", stream: "Any", *, is_large: bool) -> None:
         self.pool = pool
@@ -121,6 +139,8 @@ class Heap:
         self.dirty: list[Bin] = []
         #: Bytes that its source has reserved for it.
         self.held = 0
+        #: Addresses below this have memory behind them; of those above the source is asked.
+        self.backed = BACKED
         self.window = pool.source.window(self)
 
     def join(self) -> None:
@@ -138,6 +158,10 @@ class Heap:
                     give(bin_.pop(), nbytes)
             except IndexError:  # another thread took the last one
                 pass
+
+    def is_worth_joining(self) -> bool:
+        """Whether it is so much of all that finding free ranges here is worth emptying the bins."""
+        return self.is_large or self.held >= self.pool.tally.reserved // SMALL_SHARE
 
     def join_all(self) -> None:
         """Make free ranges of all blocks that wait."""
@@ -260,28 +284,31 @@ class DevicePool:
         for pool in [*self.streams.values(), *self.left]:
             yield from pool.heaps()
 
-    def find(self, heap: Heap, nbytes: int) -> int:
-        """The address of a block for which no range was free: what waits is joined, then more is reserved.
+    def find(self, heap: Heap, nbytes: int, address: int) -> int:
+        """The address of a block: 0 was taken for it, or an address that may have no memory behind it.
 
-        Joining small blocks empties their bins, and later requests pay for it.
+        What waits is joined, then more is reserved. Joining small blocks empties their bins, and later requests pay for
+        it.
         """
+        if address:
+            if self.source.holds(heap, address, nbytes):
+                return address
+            heap.ranges.give(address, nbytes)
         self.deferred.poll()
-        address = 0
-        if heap.is_large or heap.held >= self.tally.reserved // SMALL_SHARE:
+        if heap.is_worth_joining():
             heap.join_all()
-            address = heap.ranges.take(nbytes)
-        return address or self._grow(heap, nbytes)
+            address = heap.ranges.best(nbytes)
+            if address and self.source.holds(heap, address, nbytes):
+                return heap.ranges.take(nbytes)
+        return self._grow(heap, nbytes)
 
     def _grow(self, heap: Heap, nbytes: int) -> int:
         """The address of a block of memory that is reserved for it, as far as nothing free backs it."""
-        for other in self.heaps():
-            if other is not heap:
-                other.join_all()
         try:
             self.home.run(self.source.grow, heap, nbytes)
         except errors.OutOfMemoryError:
             heap.join_all()
-            address = heap.ranges.take(nbytes)
+            address = self.source.elsewhere(heap, nbytes)
             if not address:
                 raise
             return address
@@ -313,4 +340,4 @@ class DevicePool:
                 return 0
             for heap in self.heaps():
                 heap.join_all()
-            return max((heap.ranges.largest() for heap in self.heaps()), default=0)
+            return max(map(self.source.largest, self.heaps()), default=0)

@@ -1,6 +1,6 @@
 """Free ranges of addresses: best fit, split and joined, as fast as Python's own containers are."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, insort
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 
 #: Sizes and addresses are multiples of this, so that what is left of a range can always be used.
 UNIT = 512
+#: What a size is shifted by to make one number of it and an address: such numbers are in order as their ranges are.
+SHIFT = 64
+_ADDRESS = (1 << SHIFT) - 1
 
 
 def whole_units(nbytes: int) -> int:
@@ -21,36 +24,31 @@ class FreeRanges:
     Ranges are never joined across an address of `borders`, where separate pieces of memory happen to touch.
     """
 
-    __slots__ = ("_addresses", "_ends", "_ordered", "borders", "sizes")
+    __slots__ = ("_ordered", "_starts", "borders", "ends")
 
     def __init__(self) -> None:
-        #: Size of each free range by its address.
-        self.sizes: dict[int, int] = {}
-        self._ends: dict[int, int] = {}
-        #: The sizes in order, and in a second list the address of each, in order within a size: two plain lists are
-        #: faster than one of pairs.
+        #: Where each free range ends by where it starts, and where it starts by where it ends.
+        self.ends: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        #: One number for each, the smallest first, of equal ones the lowest.
         self._ordered: list[int] = []
-        self._addresses: list[int] = []
         self.borders: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._ordered)
 
     def __iter__(self) -> "Iterator[tuple[int, int]]":
-        """Address and size of each range, in order of address."""
-        return iter(sorted(self.sizes.items()))
-
-    def total(self) -> int:
-        """Bytes in all ranges."""
-        return sum(self._ordered)
+        """Where each range starts and ends, in order of address."""
+        return iter(sorted(self.ends.items()))
 
     def largest(self) -> int:
         """Bytes of the largest range, 0 when there is none."""
-        return self._ordered[-1] if self._ordered else 0
+        return self._ordered[-1] >> SHIFT if self._ordered else 0
 
-    def ending_at(self, address: int) -> int:
-        """Bytes of the free range that ends there, 0 when none does."""
-        return address - self._ends.get(address, address)
+    def best(self, nbytes: int) -> int:
+        """The address that `take` would give."""
+        index = bisect_left(self._ordered, nbytes << SHIFT)
+        return self._ordered[index] & _ADDRESS if index < len(self._ordered) else 0
 
     def take(self, nbytes: int) -> int:
         """The address of that many bytes, from the smallest range that holds them and the lowest of these; 0 if none.
@@ -58,96 +56,55 @@ class FreeRanges:
         What is left of the range stays free.
         """
         ordered = self._ordered
-        index = bisect_left(ordered, nbytes)
+        size = nbytes << SHIFT
+        index = bisect_left(ordered, size)
         if index == len(ordered):
             return 0
-        size, address = ordered.pop(index), self._addresses.pop(index)
-        sizes = self.sizes
-        del sizes[address]
-        if size == nbytes:
-            del self._ends[address + nbytes]
-            return address
-        rest, left = address + nbytes, size - nbytes
-        sizes[rest] = left
-        self._ends[address + size] = rest
-        index = bisect_left(ordered, left, 0, index)
-        if index < len(ordered) and ordered[index] == left:
-            index = self._place(index, left, rest)
-        ordered.insert(index, left)
-        self._addresses.insert(index, rest)
+        number = ordered.pop(index)
+        address = number & _ADDRESS
+        end = self.ends.pop(address)
+        rest = address + nbytes
+        if rest == end:
+            del self._starts[end]
+        else:
+            self.ends[rest] = end
+            self._starts[end] = rest
+            insort(ordered, number - size + nbytes)
         return address
-
-    def _place(self, index: int, nbytes: int, address: int) -> int:
-        """Where an address stands among the ranges of one size, of which the first is at the index."""
-        return bisect_left(self._addresses, address, index, bisect_right(self._ordered, nbytes, index))
 
     def give(self, address: int, nbytes: int) -> None:
         """Make a range free, and join it with the free ranges that touch it."""
-        sizes, ends, ordered, addresses = self.sizes, self._ends, self._ordered, self._addresses
+        ordered, starts, ends = self._ordered, self._starts, self.ends
         end = address + nbytes
-        if address in ends and address not in self.borders:
-            address = ends.pop(address)
-            size = sizes[address]
-            index = bisect_left(ordered, size)
-            if addresses[index] != address:
-                index = self._place(index, size, address)
-            del ordered[index], addresses[index]
-            nbytes += size
-        if end in sizes and end not in self.borders:
-            size = sizes.pop(end)
-            index = bisect_left(ordered, size)
-            if addresses[index] != end:
-                index = self._place(index, size, end)
-            del ordered[index], addresses[index]
-            nbytes += size
-            end += size
-        sizes[address] = nbytes
-        ends[end] = address
-        index = bisect_left(ordered, nbytes)
-        if index < len(ordered) and ordered[index] == nbytes:
-            index = self._place(index, nbytes, address)
-        ordered.insert(index, nbytes)
-        addresses.insert(index, address)
+        if address in starts and address not in self.borders:
+            before = starts.pop(address)
+            del ordered[bisect_left(ordered, (address - before << SHIFT) + before)]
+            address = before
+        if end in ends and end not in self.borders:
+            after = ends.pop(end)
+            del ordered[bisect_left(ordered, (after - end << SHIFT) + end)]
+            end = after
+        ends[address] = end
+        starts[end] = address
+        insort(ordered, (end - address << SHIFT) + address)
 
     def give_many(self, ranges: "list[tuple[int, int]]") -> None:
         """Make many ranges (address, size) free at once: everything is put in order anew, which is faster for many."""
-        joined: list[tuple[int, int]] = []
-        start = end = 0
-        for address, nbytes in sorted([*self.sizes.items(), *ranges]):
-            if address == end and address not in self.borders:
-                end += nbytes
-                continue
-            if end:
-                joined.append((start, end - start))
-            start, end = address, address + nbytes
-        if end:
-            joined.append((start, end - start))
-        self.sizes = dict(joined)
-        self._ends = {address + nbytes: address for address, nbytes in joined}
-        pairs = sorted((nbytes, address) for address, nbytes in joined)
-        self._ordered = [nbytes for nbytes, _address in pairs]
-        self._addresses = [address for _nbytes, address in pairs]
-
-    def holder(self, address: int) -> "tuple[int, int]":
-        """The free range (address, size) that an address lies in; (0, 0) when it is not free."""
-        for start, nbytes in self.sizes.items():
-            if start <= address < start + nbytes:
-                return start, nbytes
-        return 0, 0
+        parts = [*self.ends.items(), *((address, address + nbytes) for address, nbytes in ranges)]
+        self.ends = {}
+        begin = last = 0
+        for start, end in sorted(parts):
+            if start != last or start in self.borders:
+                begin = start
+            self.ends[begin] = last = end
+        self._starts = {end: start for start, end in self.ends.items()}
+        self._ordered = sorted((end - start << SHIFT) + start for start, end in self.ends.items())
 
     def cut(self, address: int, nbytes: int) -> None:
         """Take exactly these addresses out of the free range that holds them."""
-        start, size = self.holder(address)
-        index = self._place(bisect_left(self._ordered, size), size, start)
-        del self._ordered[index], self._addresses[index], self.sizes[start], self._ends[start + size]
-        if address > start:
-            self._put(start, address - start)
-        if address + nbytes < start + size:
-            self._put(address + nbytes, start + size - address - nbytes)
-
-    def _put(self, address: int, nbytes: int) -> None:
-        self.sizes[address] = nbytes
-        self._ends[address + nbytes] = address
-        index = self._place(bisect_left(self._ordered, nbytes), nbytes, address)
-        self._ordered.insert(index, nbytes)
-        self._addresses.insert(index, address)
+        start, end = next((start, end) for start, end in self.ends.items() if start <= address < end)
+        del self.ends[start], self._starts[end]
+        del self._ordered[bisect_left(self._ordered, (end - start << SHIFT) + start)]
+        for low, high in ((start, address), (address + nbytes, end)):
+            if low < high:
+                self.give(low, high - low)

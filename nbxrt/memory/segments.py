@@ -37,6 +37,15 @@ class SegmentSource:
         """By the address of what is used of each segment: its size, and the segment's own address and size."""
         return {}
 
+    def holds(self, _heap: "Heap", _address: int, _nbytes: int) -> bool:
+        return True
+
+    def elsewhere(self, heap: "Heap", nbytes: int) -> int:
+        return heap.ranges.take(nbytes)
+
+    def largest(self, heap: "Heap") -> int:
+        return heap.ranges.largest()
+
     def grow(self, heap: "Heap", nbytes: int) -> None:
         size = segment_size(nbytes, is_large=heap.is_large)
         if not self._tally.fits(size):
@@ -61,7 +70,7 @@ class SegmentSource:
             return
         for heap in heaps:
             for address, (usable, whole, size) in list(heap.window.items()):
-                if heap.ranges.sizes.get(address) == usable and self._tally.reserved - size >= keep:
+                if heap.ranges.ends.get(address) == address + usable and self._tally.reserved - size >= keep:
                     self._free(whole)
                     del heap.window[address]
                     heap.ranges.cut(address, usable)

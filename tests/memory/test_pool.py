@@ -264,6 +264,46 @@ class TestExpandable:
 
         assert blocks[0] < ptr < blocks[-1]
 
+    def test_the_same_requests_again_meet_the_same_addresses_and_reserve_no_more(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation
+    ) -> None:
+        """Although pieces were given back in the first pass, and back other addresses since."""
+        simulation.memory = 8 << 30
+        sizes = [(1 + turn * turn * 7 % 39) * MIB for turn in range(400)]
+
+        def addresses() -> list[int]:
+            account.stats(0)  # joins what is free
+            held: list[int] = []
+            met = []
+            for turn, nbytes in enumerate(sizes):
+                held.append(account.malloc(nbytes, 0))
+                met.append(held[-1])
+                if len(held) > 8 + turn // 20:
+                    account.free(held.pop(turn % len(held)))
+            for ptr in held:
+                account.free(ptr)
+            return met
+
+        first, peak = addresses(), account.peak_memory_reserved(0)
+
+        assert "mem_unmap" in {call.operation for call in simulation.log()}
+        assert [addresses() for _pass in range(3)] == [first] * 3
+        assert account.peak_memory_reserved(0) <= peak * 1.005
+
+    def test_a_range_with_memory_serves_where_the_best_one_can_have_none(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation
+    ) -> None:
+        simulation.memory = 128 * MIB
+        whole, best, _last = (account.malloc(nbytes * MIB, 0) for nbytes in (40, 20, 20))
+        account.free(whole)
+        _low, middle, _high = (account.malloc(nbytes * MIB, 0) for nbytes in (8, 24, 8))
+        account.free(best)
+        account.trim()
+        account.free(middle)
+        account.runtime.malloc(60 * MIB)
+
+        assert account.malloc(18 * MIB, 0) == middle
+
     def test_the_stream_is_waited_for_before_memory_is_taken_away(
         self, account: nbxrt.DeviceAllocator, calls: Callable[[], list[str]]
     ) -> None:
