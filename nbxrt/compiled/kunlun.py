@@ -486,20 +486,50 @@ DESCRIPTION = {'name': 'kunlun',
             'monitor_memory_total': ("the names of its management library's functions are not known", 230),
             'monitor_bus_distance': ("the names of its management library's functions are not known", 231),
             'monitor_direct_link': ("the names of its management library's functions are not known", 232),
-            'comm_unique_id': ("the numbers of BKCL's datatypes and reductions are not known", 233),
-            'comm_init_rank': ("the numbers of BKCL's datatypes and reductions are not known", 234),
-            'comm_destroy': ("the numbers of BKCL's datatypes and reductions are not known", 235),
-            'comm_abort': ("the numbers of BKCL's datatypes and reductions are not known", 236),
-            'comm_async_error': ("the numbers of BKCL's datatypes and reductions are not known", 237),
-            'all_reduce': ("the numbers of BKCL's datatypes and reductions are not known", 238),
-            'broadcast': ("the numbers of BKCL's datatypes and reductions are not known", 239),
-            'reduce': ("the numbers of BKCL's datatypes and reductions are not known", 240),
-            'all_gather': ("the numbers of BKCL's datatypes and reductions are not known", 241),
-            'reduce_scatter': ("the numbers of BKCL's datatypes and reductions are not known", 242),
-            'all_to_all': ("the numbers of BKCL's datatypes and reductions are not known", 243),
-            'send': ("the numbers of BKCL's datatypes and reductions are not known", 244),
-            'receive': ("the numbers of BKCL's datatypes and reductions are not known", 245),
-            'group_start': ("the numbers of BKCL's datatypes and reductions are not known", 246),
-            'group_end': ("the numbers of BKCL's datatypes and reductions are not known", 247)},
+            'comm_unique_id': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and "
+                               "its functions' are known from call sites",
+                               233),
+            'comm_init_rank': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and "
+                               "its functions' are known from call sites",
+                               234),
+            'comm_destroy': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                             "functions' are known from call sites",
+                             235),
+            'comm_abort': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                           "functions' are known from call sites",
+                           236),
+            'comm_async_error': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and "
+                                 "its functions' are known from call sites",
+                                 237),
+            'all_reduce': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                           "functions' are known from call sites",
+                           238),
+            'broadcast': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                          "functions' are known from call sites",
+                          239),
+            'reduce': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                       "functions' are known from call sites",
+                       240),
+            'all_gather': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                           "functions' are known from call sites",
+                           241),
+            'reduce_scatter': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and "
+                               "its functions' are known from call sites",
+                               242),
+            'all_to_all': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                           "functions' are known from call sites",
+                           243),
+            'send': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                     "functions' are known from call sites",
+                     244),
+            'receive': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                        "functions' are known from call sites",
+                        245),
+            'group_start': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                            "functions' are known from call sites",
+                            246),
+            'group_end': ("the numbers of BKCL's datatypes and reductions are public nowhere; their names and its "
+                          "functions' are known from call sites",
+                          247)},
  'evidence': {'call_site': 24, 'inferred': 5},
  'file': 'backends/kunlun.yaml'}

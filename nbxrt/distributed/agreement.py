@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
+from nbxrt.distributed.links import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,13 @@ def is_asked_for() -> bool:
 
 
 def said(operation: str, arguments: tuple[Any, ...]) -> str:
-    """A call as people read it: operation, count, type, and how or from whom; not the addresses."""
+    """A call as people read it: operation, count, type, and how or from whom; not the addresses.
+
+    Of a message it is what both ends have in common.
+    """
+    if operation in MESSAGES:
+        _address, count, datatype, _peer = arguments
+        return f"a message of {count} {datatype}"
     count, datatype, *rest = arguments[2:]
     more = ", ".join(each if isinstance(each, str) else f"root {each}" for each in rest)
     return f"{operation} of {count} {datatype}" + (f" ({more})" if more else "")

@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.distributed.composed import composed
-from nbxrt.distributed.links import Lost, Stuck, nobody
+from nbxrt.distributed.links import MOMENT, PATIENCE, Lost, Stuck, nobody
 from nbxrt.memory.allocator import account_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nbxrt.runtime import Runtime
-
-
-#: Seconds that leaving waits for a call that uses what is given back, which the library has been told to end.
-_PATIENCE = 5.0
-#: Seconds for a question to the library that another thread is asking.
-_MOMENT = 0.1
 
 
 class DeviceLink:
@@ -81,7 +75,7 @@ class DeviceLink:
             return stream == self._left_stream != 0 or self.runtime.stream_query(stream)
 
     def error(self) -> str:
-        if self._async_error is None or not self.guard.acquire(timeout=_MOMENT):
+        if self._async_error is None or not self.guard.acquire(timeout=MOMENT):
             return ""
         try:
             code = self._async_error(self.handle) if self.handle else 0
@@ -150,7 +144,7 @@ class DeviceLink:
 
     def _taken(self) -> int:
         """The handle, which nobody asks anything of any more; a call that hangs is not waited for."""
-        is_free = self.guard.acquire(timeout=_MOMENT)
+        is_free = self.guard.acquire(timeout=MOMENT)
         handle, self.handle = self.handle, 0
         if is_free:
             self.guard.release()
@@ -169,7 +163,7 @@ class DeviceLink:
             self.runtime.set_device(before)
 
     def _give_back(self) -> None:
-        if not self.guard.acquire(timeout=_PATIENCE):
+        if not self.guard.acquire(timeout=PATIENCE):
             return  # a call that does not come back uses it: leak rather than crash
         try:
             (address, _size), self._room = self._room, (0, 0)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from nbxrt.distributed.communicator import Communicator, Work
+    from nbxrt.distributed.communicator import Communicator
+    from nbxrt.distributed.standing import Work
 
     Operations = list[tuple[Communicator, Work]]
 
@@ -62,7 +63,7 @@ class Group:
 def _demand_open(operations: Operations, arrays: Sequence[Any]) -> None:
     """Refuse what was closed, or broke, inside the block: the operations are those of before."""
     for communicator, _work in operations:
-        communicator.refuse_if_over()
+        communicator.standing.refuse_if_over()
     for array in arrays:
         if array.__class__ is DeviceArray or array.__class__ is Buffer:
             array.memory.check()
@@ -80,20 +81,20 @@ def _start(operations: Operations) -> None:
             leader.link.start_group()
             begun.append(leader)
         for communicator, work in operations:
-            communicator.send_off(work)
+            communicator.standing.give(work)
     except FAILURES as failure:
-        failures.append(communicator.meaning("group", failure))
+        failures.append(communicator.standing.meaning("group", failure))
     except errors.NbxrtError as failure:
         failures.append(failure)
     for leader in begun:
         try:
             leader.link.end_group()
         except FAILURES as failure:
-            failures.append(leader.meaning("group", failure))
+            failures.append(leader.standing.meaning("group", failure))
     if failures:
         raise failures[0]
     for communicator, work in operations:
-        communicator.mark(work)
+        communicator.standing.mark(work)
 
 
 def _leaders(operations: Operations) -> Iterable[Communicator]:

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 
+#: Operations between two ranks.
+MESSAGES = ("send", "receive")
+#: Seconds for what another thread may be using, before it is taken for a call that hangs.
+MOMENT = 0.1
+#: Seconds for a call that hangs to come back, which the library has been told to end.
+PATIENCE = 5.0
+
+
 class Stuck(Exception):  # noqa: N818  # not an error by itself: the communicator says what it means
     """A collective on host memory was not done in time; `missing` are the ranks that are known not to have come."""
 
@@ -91,12 +99,3 @@ class Link(Protocol):
 def nobody() -> str:
     """Nobody is lost, as far as is known."""
     return ""
-
-
-def marks_of(link: Link, seconds: float) -> Any:
-    """What keeps track of the work that a link has given to streams; None where nothing is ever outstanding."""
-    if not link.asynchronous:
-        return None
-    from nbxrt.distributed.marks import Marks
-
-    return Marks(link.runtime, seconds)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import ray
 
+from nbxrt.distributed import agreement
 from nbxrt.distributed.hostmath import elements_at, reduced, stored
 from nbxrt.distributed.links import Lost, Stuck, nobody
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from nbxrt.runtime import Runtime
 
+#: A call: the name that its elements have in the meeting, and what is called, which all ranks of it say.
+_Call = tuple[str, str]
 #: Bytes from which elements go into the object store; fewer travel with the message.
 _STORED = 1 << 16
 #: Seconds after which a rank that waits looks whether others have ended.
@@ -70,13 +73,15 @@ class RayLink:
         self._meeting, self._name, self._seconds = meeting, name, seconds
         self._rank, self._size = rank, size
         self._calls = 0
+        self._what = ""
         self._messages: dict[tuple[int, int], int] = {}
         self._later: list[Callable[[], None]] | None = None
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:  # noqa: ARG002
-        begin = getattr(self, f"_{name}")
+        begin, what = getattr(self, f"_{name}"), agreement.said(name, arguments)
 
         def run() -> None:
+            self._what = what
             finish = begin(*arguments)
             if self._later is not None:
                 self._later.append(finish)
@@ -118,10 +123,10 @@ class RayLink:
         return finish
 
     def _broadcast(self, send: int, receive: int, count: int, datatype: str, root: int) -> Callable[[], None]:
-        name = self._next()
+        call = self._next()
         if self._rank == root:
-            self._say(name, elements_at(send, count, datatype))
-        return self._storing(lambda: self._hear(name, [root], self._size), receive, count, datatype)
+            self._say(call, elements_at(send, count, datatype))
+        return self._storing(lambda: self._hear(call, [root], self._size), receive, count, datatype)
 
     def _all_gather(self, send: int, receive: int, count: int, datatype: str) -> Callable[[], None]:
         hear = self._gathering(elements_at(send, count, datatype))
@@ -137,8 +142,8 @@ class RayLink:
         return _nothing
 
     def _receive(self, address: int, count: int, datatype: str, peer: int) -> Callable[[], None]:
-        name = self._message(peer, self._rank)
-        return self._storing(lambda: self._hear(name, [peer], 1), address, count, datatype)
+        call = self._message(peer, self._rank)
+        return self._storing(lambda: self._hear(call, [peer], 1), address, count, datatype)
 
     @staticmethod
     def _storing(hear: Callable[[], list[Any]], address: int, count: int, datatype: str) -> Callable[[], None]:
@@ -151,28 +156,32 @@ class RayLink:
 
     # meeting
 
-    def _next(self) -> str:
+    def _next(self) -> _Call:
         self._calls += 1
-        return f"{self._name}/{self._calls}"
+        return f"{self._name}/{self._calls}", self._what
 
-    def _message(self, sender: int, receiver: int) -> str:
+    def _message(self, sender: int, receiver: int) -> _Call:
         number = self._messages[sender, receiver] = self._messages.get((sender, receiver), 0) + 1
-        return f"{self._name}/{sender}-{receiver}/{number}"
+        return f"{self._name}/{sender}-{receiver}/{number}", self._what
 
     def _gathering(self, own: Any, takers: int | None = None) -> Callable[[], list[Any]]:
         """Say this rank's elements; what hears those of all ranks, as so many of them do."""
-        name = self._next()
-        self._say(name, own)
-        return lambda: self._hear(name, list(range(self._size)), takers or self._size)
+        call = self._next()
+        self._say(call, own)
+        return lambda: self._hear(call, list(range(self._size)), takers or self._size)
 
-    def _say(self, name: str, elements: Any) -> None:
-        kept = elements.copy()
+    def _say(self, call: _Call, elements: Any) -> None:
+        (name, what), kept = call, elements.copy()
         value = [ray.put(kept)] if kept.nbytes >= _STORED else kept
-        self._answer(self._meeting.say.remote(name, self._rank, value), name, [])
+        self._answer(self._meeting.say.remote(name, self._rank, (what, value)), name, [])
 
-    def _hear(self, name: str, ranks: list[int], takers: int) -> list[Any]:
+    def _hear(self, call: _Call, ranks: list[int], takers: int) -> list[Any]:
+        name, own = call
         said = self._answer(self._meeting.hear.remote(name, ranks, takers), name, ranks)
-        return [self._answer(each[0], name, ranks) if isinstance(each, list) else each for each in said]
+        for rank, (what, _value) in zip(ranks, said, strict=True):
+            if what != own:
+                raise Lost(f"rank {rank} calls {what}, and rank {self._rank} calls {own}")
+        return [self._answer(each[0], name, ranks) if isinstance(each, list) else each for _what, each in said]
 
     def _answer(self, reference: Any, name: str, ranks: list[int]) -> Any:
         end = time.monotonic() + self._seconds
@@ -204,12 +213,13 @@ class RayLink:
         return ""
 
     def gather(self, part: bytes, size: int, wait: Callable[[int], None]) -> bytes:  # noqa: ARG002  # it is done here
+        self._what = f"a message of {len(part)} bytes"
         return b"".join(row.tobytes() for row in self._gathering(np.frombuffer(part, np.uint8))())
 
     def split(
         self, members: Sequence[int], rank: int, exchange: Callable[[bytes], list[bytes]]
     ) -> tuple[RayLink, bytes]:
-        name = f"{self._next()}/{'-'.join(map(str, members))}"
+        name = f"{self._next()[0]}/{'-'.join(map(str, members))}"
         exchange(b"")
         if not members:
             return self, b""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
+from nbxrt.distributed.messages import SHARE
 from nbxrt.objects import ipc
 from nbxrt.objects.buffer import Buffer, shared
 from nbxrt.objects.device import as_device
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def share(comm: Communicator, buffer: Buffer) -> list[Buffer | None]:
     """Every rank's buffer, as `Communicator.share` gives them."""
     own, failure = _said(buffer)
-    everybody = [pickle.loads(said) for said in comm.gather(pickle.dumps(own), "share")]  # noqa: S301  # ranks of one program
+    everybody = [pickle.loads(said) for said in comm.gather(pickle.dumps(own), SHARE)]  # noqa: S301  # ranks of one program
     if failure is not None:
         raise failure
     for rank, said in enumerate(everybody):

@@ -13,7 +13,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nbxrt.distributed.communicator import Communicator
+    from nbxrt.distributed.standing import Standing
 
 #: Seconds between two looks, at the least and at the most, and the part of a timeout that they are.
 SOONEST, LATEST, PART = 0.02, 0.5, 8
@@ -24,13 +24,13 @@ GRACE = 5.0
 _lock = threading.Lock()  # guards what follows
 #: In the order in which they were made, by which all ranks leave them at the end. One that nobody holds any more is
 #: watched until it is closed: its work goes on.
-_watched: dict[Communicator, None] = {}
+_watched: dict[Standing, None] = {}
 _thread: threading.Thread | None = None
 _wake = threading.Event()
 _has_failed = False
 
 
-def watch(communicator: Communicator) -> None:
+def watch(communicator: Standing) -> None:
     """Watch a communicator until it is closed."""
     global _thread  # noqa: PLW0603  # one thread for all of them
     with _lock:
@@ -65,10 +65,16 @@ def _leave_them_to_the_parent() -> None:
     _watched.clear()
 
 
-def forget(communicator: Communicator) -> None:
+def forget(communicator: Standing) -> None:
     """Watch a communicator no longer."""
     with _lock:
         _watched.pop(communicator, None)
+
+
+def others(communicator: Standing) -> list[Standing]:
+    """What is watched beside one."""
+    with _lock:
+        return [each for each in _watched if each is not communicator]
 
 
 def _look_again_and_again() -> None:

@@ -141,13 +141,33 @@ def grouped(case: Case) -> None:
 
 
 def messages(case: Case) -> None:
+    """Round a ring, in any order inside a group: some ranks receive first, all do, none does."""
     comm = case.comm
-    x, out = case.own(case.count), case.empty(case.count)
+    for receives_first in (comm.rank % 2 == 0, True, False):
+        x, out = case.own(case.count), case.empty(case.count)
+        send = (comm.send, x, (comm.rank + 1) % comm.size)
+        recv = (comm.recv, out, (comm.rank - 1) % comm.size)
+        with comm.group():
+            for call, array, peer in (recv, send) if receives_first else (send, recv):
+                call(array, peer, **case.options)
+        case.expect(out, encoded(case.firsts()[comm.rank - 1], case.datatype), "send and recv")
+        x.close()
+
+
+def many_messages(comm: Any) -> None:
+    """In one group, more than a library has room for, and received before the first is sent."""
+    stream, times = comm.runtime.stream_create(), 40
+    sent = [Array(comm.runtime, np.full(3, 100 * comm.rank + turn, np.int32)) for turn in range(times)]
+    heard = [Array(comm.runtime, np.full(3, -1, np.int32)) for _turn in range(times)]
     with comm.group():
-        comm.send(x, (comm.rank + 1) % comm.size, **case.options)
-        comm.recv(out, (comm.rank - 1) % comm.size, **case.options)
-    case.expect(out, encoded(case.firsts()[comm.rank - 1], case.datatype), "send and recv")
-    x.close()
+        for x in heard:
+            comm.recv(x, (comm.rank - 1) % comm.size, stream=stream)
+        for x in sent:
+            comm.send(x, (comm.rank + 1) % comm.size, stream=stream)
+    comm.wait(stream)
+    before = (comm.rank - 1) % comm.size
+    assert [x.get().tolist() for x in heard] == [[100 * before + turn] * 3 for turn in range(times)]
+    comm.runtime.stream_destroy(stream)
 
 
 def every_collective(comm: Any) -> None:
@@ -161,6 +181,7 @@ def every_collective(comm: Any) -> None:
         reductions(Case(comm, datatype, count, stream), ("sum",))
         movements(Case(comm, datatype, count, stream))
     grouped(Case(comm, "float32", 7, stream))
+    many_messages(comm)
     comm.runtime.stream_destroy(stream)
 
 

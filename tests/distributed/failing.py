@@ -16,6 +16,7 @@ from ranks import Array, join, meet, raised, took_at_most, wait_for_files
 import nbxrt
 import nbxrt.distributed as dist
 from nbxrt import errors
+from nbxrt.distributed.rankfile import path_of
 from nbxrt.memory.allocator import account_of
 
 
@@ -178,11 +179,36 @@ def a_rank_leaves(comm: Any) -> None:
         comm.abort()
         meet("told", comm.rank, b"", list(range(comm.size)))
         return
+    time.sleep(float(os.environ.get("LATE", "0")))  # in which the watch sees it, to whom that rank owes no call yet
     with took_at_most(20):
         error = told(lambda: (comm.all_reduce(x), comm.wait()))
     assert f"rank {last} (process" in str(error)
     assert "has left" in str(error)
     meet("told", comm.rank, b"", list(range(comm.size)))
+
+
+def a_rank_that_ends_as_it_joins() -> None:
+    """It has joined the library's communicator, and no more of it; nothing of it is left behind."""
+    rank, runtime = int(os.environ["RANK"]), nbxrt.open("cuda")
+    runtime.set_device(rank)
+    identity = meet("first", rank, runtime.comm_unique_id() if rank == 0 else b"", [0, 1])[0]
+    if rank == 1:
+        runtime.comm_init_rank(2, identity, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    with took_at_most(10):
+        assert "rank 0 of 2, `barrier`: " in str(told(lambda: dist.join(identity, 0, 2, timeout=20)))
+    assert not path_of(identity).exists()
+
+
+def closing_in_another_order(comm: Any) -> None:
+    """The last rank closes two communicators the other way round: each is left when nobody else stays in it."""
+    first, second = comm.split(0), comm.split(0)
+    for part in (first, second):
+        part.all_reduce(Array(comm.runtime, np.ones(4, np.float32)))
+    with took_at_most(10):
+        for part in (second, first) if comm.rank == comm.size - 1 else (first, second):
+            part.close()
+    raised(first.barrier, errors.ArgumentValueError)
 
 
 def one_raises() -> None:

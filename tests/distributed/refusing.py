@@ -6,9 +6,11 @@ import copy
 from typing import Any
 
 import numpy as np
-from ranks import Array, refused
+from ranks import Array, raised, refused
 
+import nbxrt
 import nbxrt.distributed as dist
+from nbxrt import errors
 
 
 def refusals(comm: Any) -> None:
@@ -53,6 +55,7 @@ def refusals(comm: Any) -> None:
         refused(call, kind, said)
     refused(lambda: in_group(comm, x, short), ValueError, "`out` holds 3")
     refused(lambda: left_in_group(comm, x), ValueError, "the communicator is closed")
+    other_calls(comm)
     comm.all_reduce(x)
     comm.wait()
     assert x.get().tolist() == [0] * 8
@@ -69,6 +72,28 @@ def left_in_group(comm: Any, x: Any) -> None:
     with part.group():
         part.all_reduce(x)
         part.close()
+
+
+def other_calls(comm: Any) -> None:
+    """Ranks that call different things whose messages are of one kind, where no check is asked for."""
+    calls = [
+        (lambda: comm.split(0), comm.barrier, "rank 0 calls split, rank 1 calls barrier"),
+        (comm.barrier, lambda: comm.share(nbxrt.Buffer(8)), "rank 0 calls barrier, rank 1 calls share"),
+        (lambda: comm.share(nbxrt.Buffer(8)), lambda: comm.split(0), "rank 0 calls share, rank 1 calls split"),
+    ]
+    with nbxrt.use(comm.runtime):
+        for usual, other, said in calls:
+            refused(other if comm.rank == 1 else usual, ValueError, said)
+
+
+def a_split_beside_another_call(comm: Any) -> None:
+    """Where no check is asked for: the communicator is broken, by name."""
+    x = Array(comm.runtime, np.ones(64, np.float32))
+    calls = [lambda: comm.split(0), lambda: (comm.all_reduce(x), comm.wait())]
+    name = ("split", "all_reduce")[comm.rank != 0]
+    assert f"rank {comm.rank} of {comm.size}, `{name}`: " in str(
+        raised(calls[comm.rank != 0], errors.CommunicatorError)
+    )
 
 
 class Odd:

@@ -92,8 +92,25 @@ def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list
 
 
 @pytest.mark.tier("all")
-def test_the_others_tell_of_a_rank_that_leaves(ranks: Callable[..., list[int]]) -> None:
-    assert ranks("a_rank_leaves", 3) == [0] * 3
+@pytest.mark.parametrize("seconds", ["0", "1.2"])
+def test_the_others_tell_of_a_rank_that_leaves(ranks: Callable[..., list[int]], seconds: str) -> None:
+    assert ranks("a_rank_leaves", 3, LATE=seconds) == [0] * 3
+
+
+@pytest.mark.tier("all")
+def test_a_rank_that_ends_as_it_joins_leaves_nothing_behind(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_that_ends_as_it_joins", 2) == [0, -signal.SIGKILL]
+
+
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("size", [2, 3])
+def test_communicators_may_be_closed_in_another_order(ranks: Callable[..., list[int]], size: int) -> None:
+    assert ranks("closing_in_another_order", size) == [0] * size
+
+
+@pytest.mark.tier("all")
+def test_a_split_beside_another_call_breaks_by_name(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_split_beside_another_call", 2) == [0] * 2
 
 
 @pytest.mark.tier("all")

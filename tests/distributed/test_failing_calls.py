@@ -9,6 +9,7 @@ import pytest
 import nbxrt
 import nbxrt.distributed as dist
 from nbxrt import errors
+from nbxrt.memory.allocator import account_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,3 +54,38 @@ def test_an_argument_that_the_library_refuses_is_an_error_of_that_call_alone(sim
 
             comm.all_reduce(x)
             comm.wait()
+
+
+@pytest.mark.tier("all")
+def test_a_call_that_does_not_come_back_from_the_library_is_ended_when_its_time_is_over(simulation: Simulation) -> None:
+    """As where the library connects ranks at the first call, and waits for one that does not come."""
+    with nbxrt.use(simulation.open()):
+        comm, x = dist.join(dist.unique_id(), 0, 1, timeout=0.3), nbxrt.empty(4, "float32")
+        simulation.sleep("all_reduce", 1_000_000)
+
+        with pytest.raises(errors.CommunicatorTimeoutError, match=r"`all_reduce`: not finished within 0\.3 s"):
+            comm.all_reduce(x)
+
+
+def test_an_array_that_was_closed_is_refused_however_often_it_was_sent(simulation: Simulation) -> None:
+    with nbxrt.use(simulation.open()), dist.join(dist.unique_id(), 0, 1, timeout=30) as comm:
+        buffer = nbxrt.Buffer(16)
+        for _turn in range(3):
+            comm.all_reduce(buffer)
+        buffer.close()
+
+        with pytest.raises(errors.ArgumentValueError, match="is closed"):
+            comm.all_reduce(buffer)
+
+
+def test_a_communicator_keeps_no_memory_of_arrays_that_are_gone(simulation: Simulation) -> None:
+    with nbxrt.use(simulation.open()) as runtime, dist.join(dist.unique_id(), 0, 1, timeout=30) as comm:
+        held = account_of(runtime).memory_allocated()
+        for _turn in range(3):
+            x = nbxrt.empty(1 << 20, "float32")
+            comm.all_reduce(x)
+            comm.all_reduce(x)
+            comm.wait()
+            del x
+
+        assert account_of(runtime).memory_allocated() == held

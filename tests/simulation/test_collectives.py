@@ -143,6 +143,18 @@ def test_ranks_send_round_a_ring(ranks: Any) -> None:
     assert ranks(pass_on) == [[2], [0], [1]]
 
 
+def test_ranks_of_a_ring_may_receive_before_they_send(ranks: Any) -> None:
+    def pass_on(own: Rank) -> list[int]:
+        send, result = own.put([own.rank]), own.put([-1])
+        own.runtime.group_start()
+        own.runtime.receive(result, 1, "int32", (own.rank - 1) % RANKS, own.communicator, own.stream)
+        own.runtime.send(send, 1, "int32", (own.rank + 1) % RANKS, own.communicator, own.stream)
+        own.runtime.group_end()
+        return own.get(result, 1)
+
+    assert ranks(pass_on) == [[2], [0], [1]]
+
+
 def test_one_thread_joins_for_all_ranks_in_a_group(simulate: Callable[..., Simulation]) -> None:
     simulation = simulate("cuda", "12.9", devices=2)
     runtime = simulation.open()

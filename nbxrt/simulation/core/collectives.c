@@ -46,9 +46,16 @@ struct ranks {
 
 struct communicator { struct ranks *ranks; int rank, device; };
 
+struct request { int operation, datatype, reduction, root, from, to; uint64_t send, receive, count, order; };
+
 static struct ranks *all_ranks;
+
+/* What a thread's group has called; it is given to the streams when the group ends. */
+struct call { struct request request; struct communicator own; struct stream *stream; };
 static _Thread_local struct ranks *awaited[SIM_MOST_RANKS];
 static _Thread_local int awaited_count;
+static _Thread_local struct call *grouped;
+static _Thread_local size_t grouped_count;
 
 /* Joining and leaving. */
 
@@ -147,26 +154,6 @@ int sim_comm_init_rank(int nranks, const void *id, size_t id_nbytes, int rank, u
     return KIND_SUCCESS;
 }
 
-int sim_group_start(void)
-{
-    sim_thread()->group_depth++;
-    return KIND_SUCCESS;
-}
-
-int sim_group_end(void)
-{
-    int kind = KIND_SUCCESS;
-    if (!sim_thread()->group_depth)
-        return KIND_INVALID_VALUE;
-    if (--sim_thread()->group_depth)
-        return KIND_SUCCESS;
-    while (awaited_count) {
-        int own = wait_for_all(awaited[--awaited_count]);
-        kind = kind ? kind : own;
-    }
-    return kind;
-}
-
 /* The memory of a communicator stays: work that waits in a stream may still name it. */
 static int leave(uint64_t handle, int at_once)
 {
@@ -213,8 +200,6 @@ int sim_comm_async_error(uint64_t communicator, int *code)
 }
 
 /* Calling. */
-
-struct request { int operation, datatype, reduction, root, from, to; uint64_t send, receive, count, order; };
 
 static uint64_t share(int operation, int ranks, int is_send)
 {
@@ -281,7 +266,7 @@ static void number_call(struct request *request, struct communicator *own)
     request->order = (*counted)++;
 }
 
-static int give(const struct request *request, struct communicator *own, struct stream *stream)
+static int give(const struct request *request, const struct communicator *own, struct stream *stream)
 {
     struct collective *joined = find(own->ranks, request);
     struct item *item = sim_item(WORK_COLLECTIVE);
@@ -300,6 +285,65 @@ static int give(const struct request *request, struct communicator *own, struct 
     joined->called++;
     pthread_cond_broadcast(&sim_changed);
     return KIND_SUCCESS;
+}
+
+/* Groups. */
+
+int sim_group_start(void)
+{
+    sim_thread()->group_depth++;
+    return KIND_SUCCESS;
+}
+
+static int keep_for_group(const struct request *request, const struct communicator *own, struct stream *stream)
+{
+    struct call *calls = realloc(grouped, (grouped_count + 1) * sizeof *calls);
+    if (!calls)
+        return KIND_OUT_OF_MEMORY;
+    grouped = calls;
+    grouped[grouped_count++] = (struct call){*request, *own, stream};
+    return KIND_SUCCESS;
+}
+
+static size_t next_in_group(size_t from, int sends)
+{
+    while (from < grouped_count && (grouped[from].request.operation == OP_SEND) != sends)
+        from++;
+    return from;
+}
+
+/* All of a group starts together, and a stream runs one piece after the other: first goes what waits for nobody, which
+   is as many sends as there is room for on a board. Two ranks that receive before they send would wait for ever. */
+static int give_group(void)
+{
+    int kind = KIND_SUCCESS, ahead = 0;
+    size_t send = next_in_group(0, 1), other = next_in_group(0, 0);
+    while (send < grouped_count || other < grouped_count) {
+        int sends = send < grouped_count && (ahead < SIM_BOARD_ROOM || other == grouped_count);
+        size_t *next = sends ? &send : &other;
+        int own = give(&grouped[*next].request, &grouped[*next].own, grouped[*next].stream);
+        kind = kind ? kind : own;
+        ahead += sends ? 1 : -1;
+        *next = next_in_group(*next + 1, sends);
+    }
+    free(grouped);
+    grouped = NULL;
+    grouped_count = 0;
+    return kind;
+}
+
+int sim_group_end(void)
+{
+    if (!sim_thread()->group_depth)
+        return KIND_INVALID_VALUE;
+    if (--sim_thread()->group_depth)
+        return KIND_SUCCESS;
+    int kind = give_group();
+    while (awaited_count) {
+        int own = wait_for_all(awaited[--awaited_count]);
+        kind = kind ? kind : own;
+    }
+    return kind;
 }
 
 static int call_with(struct request request, uint64_t send, uint64_t receive, uint64_t count, uint64_t communicator,
@@ -321,7 +365,7 @@ static int call_with(struct request request, uint64_t send, uint64_t receive, ui
     if (!are_buffers_good(&request, own))
         return KIND_INVALID_VALUE;
     number_call(&request, own);
-    return give(&request, own, on);
+    return sim_thread()->group_depth ? keep_for_group(&request, own, on) : give(&request, own, on);
 }
 
 int sim_all_reduce(uint64_t send, uint64_t receive, uint64_t count, int datatype, int reduction, uint64_t communicator,
