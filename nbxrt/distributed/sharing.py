@@ -27,7 +27,8 @@ def share(comm: Communicator, buffer: Buffer) -> list[Buffer | None]:
         raise failure
     for rank, said in enumerate(everybody):
         if "error" in said:
-            raise errors.CommunicatorError(f"rank {rank} shares nothing: {said['error']}", missing=(rank,))
+            told = f"rank {rank} shares nothing: {said['error']}"
+            raise errors.CommunicatorError(told, hint=said["hint"], missing=(rank,))
     return [
         buffer if rank == comm.rank else _opened(comm, said["handle"]) if said["host"] == own["host"] else None
         for rank, said in enumerate(everybody)
@@ -39,7 +40,7 @@ def _said(buffer: Buffer) -> tuple[dict[str, Any], errors.NbxrtError | None]:
     try:
         return {"host": host(), "handle": ipc.plain_of_buffer(buffer)}, None
     except errors.NbxrtError as error:
-        return {"error": error.summary}, error
+        return {"error": error.summary, "hint": error.hint}, error
 
 
 def host() -> str:

@@ -182,8 +182,12 @@ class DeviceArray:
         return self._view(0, (*self.shape[:-1], last // new.itemsize), (*self.strides[:-1], new.itemsize), new)
 
     def transpose(self, *axes: int) -> "DeviceArray":
-        """A view with the dimensions in another order, reversed when none is given. Raises: ArgumentValueError."""
-        order = axes or tuple(reversed(range(self.ndim)))
+        """A view with the dimensions in another order, reversed when none is given.
+
+        Raises: ArgumentTypeError, ArgumentValueError.
+        """
+        order = tuple([errors.integer("`transpose`", "integers", each) for each in axes])
+        order = order or tuple(reversed(range(self.ndim)))
         if sorted(order) != list(range(self.ndim)):
             raise errors.ArgumentValueError(f"{order} is no order of {self.ndim} dimensions", value=axes)
         return self._view(0, tuple(self.shape[k] for k in order), tuple(self.strides[k] for k in order), self.dtype)

@@ -133,8 +133,8 @@ class Buffer:
         until the stream has passed the copy, and must not be changed before. Without one the copy is ordered on the
         thread's current stream and done when this returns. From plain (pageable) host memory the vendor may copy into
         page-locked memory of its own first, so the call may last as long as the copy: `kind="pinned"` avoids that.
-        Raises: ArgumentTypeError; ArgumentValueError where sizes differ, or a side is closed, read-only, not contiguous
-        or of another backend; DeviceError.
+        Raises: ArgumentTypeError; ArgumentValueError where sizes differ, the sides overlap, or one is closed,
+        read-only, not contiguous or of another backend; DeviceError.
         """
         copying.copy(self.side(), side_of(source, "`copy_from`", written=False), self.device, stream)
 

@@ -58,7 +58,8 @@ def host_side(value: "Any", what: str, *, written: bool) -> Side:
 def copy(target: Side, source: Side, device: "Device", stream: "Any") -> None:
     """Copy all bytes; with a stream ordered on it and both sides kept until it has passed, without one at once.
 
-    Raises: ArgumentValueError where the sizes differ, a side is closed, read-only or of another backend; DeviceError.
+    Raises: ArgumentValueError where the sizes differ, the sides overlap, or one is closed, read-only or of another
+    backend; DeviceError.
     """
     if target.nbytes != source.nbytes:
         raise errors.ArgumentValueError(f"a copy of {source} does not fit into {target}", value=source.nbytes)
@@ -66,6 +67,9 @@ def copy(target: Side, source: Side, device: "Device", stream: "Any") -> None:
         if side.memory is not None:
             side.memory.check()
             refuse_stranger("the memory", side.memory.device.runtime, device.runtime)
+    is_inside = target.memory is not None and source.memory is not None
+    if is_inside and 0 < abs(target.address - source.address) < target.nbytes:
+        raise errors.ArgumentValueError("the two sides of a copy overlap, which no vendor copies", value=target.address)
     if target.memory is not None and target.memory.readonly:
         raise errors.ArgumentValueError(f"{target} may only be read", value=target.address)
     ordered = as_stream(stream, device)

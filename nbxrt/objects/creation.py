@@ -86,6 +86,8 @@ def asarray(
     """
     from nbxrt.objects import exchange
 
+    if copy is not None:
+        errors.boolean("`asarray`", "copy", copy)
     target = None if device is None else as_device(device)
     array = _shared(value) if exchange.is_ours(value) else exchange.taken(value, target, stream)
     if array is None:
@@ -149,6 +151,8 @@ def _from_host(value: "Any", device: "Any", stream: "Any", copy: "bool | None") 
 
 def _host_array(value: "Any") -> "tuple[memoryview, tuple[int, ...], DType]":
     """The bytes of an array of the host in C order, its shape and its element type."""
+    if isinstance(value, type):
+        raise wrong_type("`asarray`", "an array, and not a class of arrays", value)
     if hasattr(value, "__array_interface__") or (not _has_buffer(value) and hasattr(value, "__dlpack__")):
         import numpy as np
 

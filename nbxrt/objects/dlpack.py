@@ -245,6 +245,8 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
         except (KeyError, TypeError):
             pass
     asked = None if max_version is None else pair(max_version, "`__dlpack__`: `max_version`")
+    if copy is not None and copy is not UNSAID:
+        errors.boolean("`__dlpack__`", "copy", copy)
     if dl_device is None and copy is None and stream is UNSAID:
         _refuse_numpy(array)
     elif dl_device is not None and dl_device is not UNSAID:

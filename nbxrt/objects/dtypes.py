@@ -127,6 +127,11 @@ def dtype(given: "Any") -> DType:
         raise errors.ArgumentValueError(
             f"`{name}` is no element type of an array", hint=f"did you mean `{close}`?" if close else "", value=given
         )
+    if getattr(given, "isnative", True) is False:
+        raise errors.ArgumentValueError(
+            f"`{given}` has its bytes in the other order, and no element is converted here",
+            hint="`array.astype(array.dtype.newbyteorder('='))` converts them", value=given,
+        )  # fmt: skip
     return known
 
 

@@ -29,9 +29,11 @@ def from_dlpack(value: "Any", *, device: "Any" = None, copy: "bool | None" = Non
     or a version of DLPack that is not known here, and a capsule that was taken already.
     """
     runtime = runtime_in_force()
+    if copy is not None:
+        errors.boolean("`from_dlpack`", "copy", copy)
     if value.__class__ is capsules.Capsule:
         array = capsules.taken(value, runtime, stream)
-    elif hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+    elif _has_dlpack(value):
         array = _taken_by_dlpack(value, runtime, stream)
     else:
         raise wrong_type("`from_dlpack`", "an array with `__dlpack__` and `__dlpack_device__`", value)
@@ -45,6 +47,12 @@ def from_dlpack(value: "Any", *, device: "Any" = None, copy: "bool | None" = Non
     return array
 
 
+def _has_dlpack(value: "Any") -> bool:
+    """Whether a value is an array with DLPack, and not the class of such arrays."""
+    methods = getattr(value, "__dlpack__", None), getattr(value, "__dlpack_device__", None)
+    return not isinstance(value, type) and all(map(callable, methods))
+
+
 def is_ours(value: "Any") -> bool:
     """Whether a value is an object of nbxrt already."""
     return isinstance(value, (DeviceArray, Buffer))
@@ -56,7 +64,9 @@ def taken(value: "Any", device: "Device | None", stream: "Any") -> "DeviceArray 
     Raises: ExchangeError for memory of another backend.
     """
     runtime = as_device(device).runtime
-    if hasattr(value, "__dlpack_device__") and hasattr(value, "__dlpack__"):
+    if isinstance(value, type):  # it has the attributes, and is no array
+        return None
+    if _has_dlpack(value):
         code, _index = pair(value.__dlpack_device__(), "`__dlpack_device__`")
         if code == HOST and (runtime.kind != "cpu" or _shows_its_memory(value)):
             return None

@@ -148,6 +148,8 @@ class Capture:
 
     def __init__(self, stream: Stream, mode: str) -> None:
         stream.check()
+        if not isinstance(mode, str):
+            raise wrong_type("`capture`", "`global`, `thread_local` or `relaxed` for `mode`", mode)
         if not stream.handle:
             raise errors.ArgumentValueError(
                 "the default stream cannot be captured",
@@ -174,7 +176,10 @@ class Capture:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         runtime = self._stream.runtime
-        state_of(runtime).captures.remove(self._graph)
+        try:
+            state_of(runtime).captures.remove(self._graph)
+        except ValueError:
+            raise errors.ArgumentValueError(f"{self._stream!r} is not captured by this block", value=self) from None
         try:
             self._stream.check()
             with self._stream.device:

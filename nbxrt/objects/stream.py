@@ -135,7 +135,7 @@ class Stream(Closing):
 
             self.check()
             event = Event(self.device)
-        elif not hasattr(event, "is_recorded"):
+        elif isinstance(event, type) or not hasattr(event, "is_recorded"):
             raise wrong_type("`record`", "an Event", event)
         event.record(self)
         return event

@@ -55,6 +55,8 @@ def shared_memory(comm: Any) -> None:
     own.close()
     contexts(comm)
     refused(lambda: comm.share(nbxrt.Buffer(8)), ValueError, "has no handle for other processes")
+    kind = nbxrt.CommunicatorError if comm.rank else nbxrt.ArgumentValueError
+    refused(lambda: comm.share(nbxrt.Buffer(8, shareable=comm.rank > 0)), kind, "`Buffer(nbytes, shareable=True)`")
 
 
 def contexts(comm: Any) -> None:

@@ -6,6 +6,7 @@ import inspect
 import io
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import nbxrt
@@ -91,11 +92,42 @@ def test_the_error_says_what_is_taken_and_what_was_given() -> None:
         nbxrt.open("host").supports(b"x")  # type: ignore[arg-type]
 
 
-def test_a_stream_is_no_event() -> None:
+def test_a_stream_is_no_event_and_neither_is_the_class_of_events() -> None:
     stream = nbxrt.current_stream()
 
-    with pytest.raises(nbxrt.ArgumentTypeError, match="`record` takes an Event, not Stream"):
-        stream.record(stream)  # type: ignore[arg-type]
+    for value in (stream, nbxrt.Event):
+        with pytest.raises(nbxrt.ArgumentTypeError, match="`record` takes an Event, not "):
+            stream.record(value)  # type: ignore[arg-type]
+
+
+def test_a_class_of_arrays_is_no_array() -> None:
+    for take in (nbxrt.from_dlpack, nbxrt.asarray):
+        for value in (np.ndarray, nbxrt.DeviceArray):
+            with pytest.raises(nbxrt.ArgumentTypeError, match="takes an array"):
+                take(value)
+
+
+def test_whether_to_copy_is_no_word() -> None:
+    array = nbxrt.empty(3)
+
+    for take in (nbxrt.from_dlpack, nbxrt.asarray, lambda it, copy: it.__dlpack__(copy=copy)):
+        for copy in ("never", 0, 1.0, [False]):
+            with pytest.raises(nbxrt.ArgumentTypeError, match="takes True or False for `copy`"):
+                take(array, copy=copy)  # type: ignore[operator]
+
+
+def test_elements_with_their_bytes_in_the_other_order_are_refused() -> None:
+    other = np.arange(3, dtype=np.dtype("f4").newbyteorder())
+
+    for take in (nbxrt.from_numpy, nbxrt.asarray, nbxrt.zeros_like, lambda it: nbxrt.empty(3, it.dtype)):
+        with pytest.raises(nbxrt.NbxrtError, match=r"bytes in the other order[^$]*hint: `array\.astype"):
+            take(other)
+
+
+@pytest.mark.parametrize("axes", [("a", 1), (0, None), (1.0, 0), (True, 0), (0, 0), (0,)])
+def test_an_order_of_dimensions_that_is_none_is_refused(axes: tuple[Any, ...]) -> None:
+    with pytest.raises(nbxrt.ArgumentError, match=r"`transpose` takes integers|is no order of 2 dimensions"):
+        nbxrt.empty((2, 3)).transpose(*axes)
 
 
 #: Methods that look at a value only to compare it, or are for other objects of nbxrt.

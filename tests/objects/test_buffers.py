@@ -288,6 +288,18 @@ class TestLifetime:
 
         assert held() == 1
 
+    def test_sides_of_a_copy_that_overlap_are_refused(self, runtime: Runtime) -> None:
+        buffer = nbxrt.Buffer(16)
+        buffer.fill(1)
+
+        for first, second in ((slice(0, 8), slice(4, 12)), (slice(4, 12), slice(0, 8)), (slice(0, 8), slice(7, 15))):
+            with pytest.raises(nbxrt.ArgumentValueError, match="the two sides of a copy overlap"):
+                buffer[first].copy_from(buffer[second])
+        buffer[:8].copy_from(buffer[8:])
+        buffer.copy_from(buffer)
+
+        assert buffer.tobytes() == b"\1" * 16
+
     @pytest.mark.parametrize(
         ("ptr", "nbytes", "kind"),
         [

@@ -180,6 +180,19 @@ def test_an_empty_or_closed_graph_is_refused(simulation: Simulation) -> None:
         graph.update(3)  # type: ignore[arg-type]
 
 
+def test_a_block_of_a_capture_ends_once(simulation: Simulation) -> None:
+    capture = nbxrt.Stream().capture()
+    with capture:
+        pass
+
+    with pytest.raises(nbxrt.ArgumentValueError, match="is not captured by this block"):
+        capture.__exit__(None, None, None)
+    with pytest.raises(
+        nbxrt.ArgumentTypeError, match="`capture` takes `global`, `thread_local` or `relaxed` for `mode`"
+    ):
+        nbxrt.Stream().capture(5)  # type: ignore[arg-type]
+
+
 def test_the_default_stream_cannot_be_captured(simulation: Simulation) -> None:
     with pytest.raises(nbxrt.ArgumentValueError, match=r"hint: `device.create_stream\(\)`"):
         nbxrt.current_stream().capture()
