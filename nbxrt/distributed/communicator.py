@@ -162,8 +162,9 @@ class Communicator:
     def share(self, buffer: Buffer) -> list[Buffer | None]:
         """The buffer of every rank, in order of rank: its memory itself on the same host, None on another.
 
-        All ranks call it, with a `Buffer(nbytes, shareable=True)`. A rank keeps its own until the others have closed theirs;
-        nothing orders what they do with it but barriers and streams. No rank gets a context on another's device.
+        All ranks call it, with a `Buffer(nbytes, shareable=True)`. A rank keeps its own until the others
+        have closed theirs; nothing orders what they do with it but barriers and streams. No rank gets a context on
+        another's device.
         Raises: CapabilityError where the backend cannot share memory; ArgumentTypeError, ArgumentValueError;
         CommunicatorError, on every rank; DeviceError.
         """
