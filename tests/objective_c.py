@@ -42,6 +42,7 @@ class Stub:
     """The stand-in in this process: what it is told, and what it tells."""
 
     def __init__(self, built: StandIn) -> None:
+        self.built = built
         self.runtime = built.paths["driver"]
         self.framework = built.paths["runtime"]
         self._objc = ctypes.CDLL(str(self.runtime))
@@ -56,6 +57,8 @@ class Stub:
         self.devices(1)
         self.delay(0)
         self.fail_next(0)
+        self.built.mend()
+        self.built.clear()
 
     def devices(self, count: int, *, default: bool = True, listed: bool = True) -> None:
         """How many devices there are, whether one is the default (the last in the list), and whether all are listed."""

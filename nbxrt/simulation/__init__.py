@@ -30,9 +30,10 @@ A process that uses one may set, lists separated by commas:
 """
 
 from nbxrt.simulation.building import CompilerError, build
+from nbxrt.simulation.controlling import Call, read_log
 from nbxrt.simulation.evidence import SignatureError
 from nbxrt.simulation.plan import is_made_from_file
-from nbxrt.simulation.simulated import Call, Launch, Live, Simulation, read_log
+from nbxrt.simulation.simulated import Launch, Live, Simulation
 from nbxrt.simulation.standing_in import StandIn, has_stand_in, stand_in
 
 __all__ = [

@@ -37,7 +37,7 @@ def role_tables(plan: Plan) -> Iterable[str]:
     rows = []
     for role in plan.roles:
         status = plan.description["libraries"][role]["status"]
-        codes = ", ".join(str(_code(plan, status, kind)) for kind in kinds)
+        codes = ", ".join(str(code_of(plan.contract, status, kind)) for kind in kinds)
         known = [_quoted(kind.upper()) if kind == "success" or kind in status["kinds"] else "NULL" for kind in kinds]
         yield f"static const int codes_of_{role}[] = {{ {codes} }};"
         yield f"static const char *const names_of_{role}[] = {{ {', '.join(known)} }};"
@@ -67,7 +67,7 @@ def _role_row(plan: Plan, role: str) -> list[str]:
     return [_quoted(role), f"codes_of_{role}", f"names_of_{role}", *(str(int(fact is not None)) for fact in facts)]
 
 
-def _code(plan: Plan, status: Mapping[str, Any], kind: str) -> int:
+def code_of(contract: Mapping[str, Any], status: Mapping[str, Any], kind: str) -> int:
     """The role's first code of a kind, or of the nearest kind that it has a code for."""
     if kind == "success":
         return int(status["success"])
@@ -76,7 +76,7 @@ def _code(plan: Plan, status: Mapping[str, Any], kind: str) -> int:
         return int(status["success"])
     near: str | None = kind
     while near and near not in kinds:
-        near = plan.contract["errors"][near][0] or _NEAR.get(near)
+        near = contract["errors"][near][0] or _NEAR.get(near)
     found = kinds.get(near or "unknown")
     return int(found[0]) if found else _unnamed(kinds)
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbxrt import errors
 from nbxrt.binding.machine import Machine
 from nbxrt.runtime import Runtime
+from nbxrt.simulation.controlling import Controlled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from nbxrt.simulation.plan import Plan
-
-#: Things beside operations and symbols that can fail: making a context, a piece of a stream's work, any call.
-BESIDE = ("context", "work", "*")
 
 _LAUNCHED = ctypes.CFUNCTYPE(
     None,
@@ -48,34 +45,13 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "set_peer": (None, (ctypes.c_int, ctypes.c_int, ctypes.c_int)),
     "set_processes": (None, (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)),
     "contexts": (ctypes.c_uint64, ()),
-    "fail": (ctypes.c_int, (ctypes.c_char_p,)),
-    "sleep": (ctypes.c_int, (ctypes.c_char_p,)),
-    "mend": (None, ()),
     "set_latency": (None, (ctypes.c_uint64,)),
     "advance": (ctypes.c_uint64, (ctypes.c_uint64,)),
     "pending": (ctypes.c_uint64, ()),
     "on_launch": (None, (ctypes.c_void_p, ctypes.c_void_p)),
     "on_image": (None, (ctypes.c_void_p, ctypes.c_void_p)),
-    "clear_log": (None, ()),
-    **dict.fromkeys(("log", "launches", "ledger"), (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))),
+    **dict.fromkeys(("launches", "ledger"), (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))),
 }
-
-
-class Call(NamedTuple):
-    """One call of a vendor function: what it was, who made it, with which arguments, and what it answered.
-
-    `operation` is the contract's, or ROLE.CALL; `device` the thread's current one before it; `kind` the contract's word
-    for `status`, which is the vendor's number. Arguments are by parameter; constants by their place: `argument2`.
-    """
-
-    operation: str
-    symbol: str
-    process: int
-    thread: int
-    device: int
-    arguments: dict[str, int | str]
-    kind: str
-    status: int
 
 
 class Launch(NamedTuple):
@@ -103,7 +79,7 @@ class Live(NamedTuple):
     device: int
 
 
-class Simulation:
+class Simulation(Controlled):
     """A built simulation. It is loaded into this process at the first use of a method that asks or sets something.
 
     Every build is a library of its own with its own state. Safe to use from several threads.
@@ -117,11 +93,7 @@ class Simulation:
         memory: int,
         from_headers: frozenset[str] = frozenset(),
     ) -> None:
-        self.name: str = plan.description["name"]
-        self.description = plan.description
-        self.contract = plan.contract
-        #: The library's file by role. One file serves all of them.
-        self.paths: Mapping[str, Path] = dict(paths)
+        super().__init__(plan.description, plan.contract, paths, _SIGNATURES)
         #: The version that each role answers.
         self.versions = plan.versions
         self.symbols = tuple(function.symbol for function in plan.functions)
@@ -132,8 +104,6 @@ class Simulation:
         #: The operations that can fail by their name; of others, the functions can that they call.
         self.operations = plan.operations
         self._start = (devices, memory)
-        self._loading = threading.RLock()  # guards what follows until it is set
-        self._loaded: ctypes.CDLL | None = None
         self._kept: dict[str, Any] = {}  # a callback lives as long as the library may call it
 
     def __repr__(self) -> str:
@@ -228,42 +198,7 @@ class Simulation:
         count = -1 if processes is None else len(rows)
         self._control("set_processes", device, count, ctypes.addressof(pids), ctypes.addressof(used))
 
-    # faults and time
-
-    def fail(
-        self, operation: str, nth: int = 1, kind: str = "unknown", *, onward: bool = False, device: int | None = None
-    ) -> None:
-        """Let the nth call from now on answer with an error of that kind; with `onward`, every call from the nth.
-
-        `operation` is an operation, a symbol, `context` (a context is made), `work` (a stream comes to a piece of work)
-        or `*`; `device` limits it to calls on that device. A kind after which the context is lost loses it.
-        """
-        known = (*sorted(self.operations), *self.symbols, *BESIDE)
-        role_calls = ("version", "driver_version", "init", "enter", "has_context", "close", "clear", "name", "text")
-        if operation not in known and operation.partition(".")[2] not in role_calls:
-            raise self._cannot_fail(operation, known)
-        if kind not in self.contract["errors"]:
-            close = errors.nearest(kind, list(self.contract["errors"]))
-            raise errors.ArgumentValueError(f"`{kind}` is no error", hint=f"did you mean `{close}`?" if close else "")
-        where = "" if device is None else f"@{device}"
-        if self._control("fail", f"{operation}{where}:{nth}{'+' if onward else ''}:{kind}".encode()):
-            raise errors.ArgumentValueError(f"`nth` must be at least 1, not {nth}, and there is room for 64 faults")
-
-    def _cannot_fail(self, operation: str, known: Sequence[str]) -> errors.ArgumentValueError:
-        if operation in self.contract["operations"]:
-            said = f"`{operation}` is no call of its own in {self.description['title']}"
-            return errors.ArgumentValueError(said, hint="name one of the functions that it calls")
-        close = errors.nearest(operation, known)
-        hint = f"did you mean `{close}`?" if close else ""
-        return errors.ArgumentValueError(f"`{operation}` is nothing that can fail", hint=hint)
-
-    def mend(self) -> None:
-        """Forget all faults and delays, and give lost contexts back."""
-        self._control("mend")
-
-    def sleep(self, operation: str, microseconds: int) -> None:
-        """Let every call of an operation or symbol take that long before it does anything."""
-        self._control("sleep", f"{operation}:{microseconds}".encode())
+    # time
 
     def set_latency(self, microseconds: int) -> None:
         """Let a thread do the streams' work, each piece that long after it was given.
@@ -300,17 +235,9 @@ class Simulation:
 
     # records
 
-    def log(self) -> list[Call]:
-        """The calls since the last `clear`, the newest 65,536 of them."""
-        return [_call(line) for line in self._text("log")]
-
     def launches(self) -> list[Launch]:
         """The kernels that streams have come to since the last `clear`."""
         return [_launch(line) for line in self._text("launches")]
-
-    def clear(self) -> None:
-        """Empty the log and the launches."""
-        self._control("clear_log")
 
     def ledger(self) -> list[Live]:
         """Everything that is alive: memory and handles that were not released."""
@@ -333,34 +260,10 @@ class Simulation:
 
     # the library
 
-    def _control(self, name: str, *arguments: Any) -> Any:
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = self._load()
-                self._settle()
-        return getattr(self._loaded, f"nbxrt_sim_{name}")(*arguments)
-
-    def _load(self) -> ctypes.CDLL:
-        library = ctypes.CDLL(str(self.paths["runtime"]))
-        for function, (returns, takes) in _SIGNATURES.items():
-            typed = getattr(library, f"nbxrt_sim_{function}")  # kept by the library, unlike an item of it
-            typed.restype, typed.argtypes = returns, list(takes)
-        return library
-
     def _settle(self) -> None:
         devices, memory = self._start
         self._control("set_devices", devices)
         self._control("set_memory", -1, memory)
-
-    def _text(self, name: str) -> list[str]:
-        """The lines of a text; it may grow while it is asked for."""
-        size = 1
-        while True:
-            buffer = ctypes.create_string_buffer(size)
-            length = int(self._control(name, buffer, size))
-            if length < size:
-                return buffer.value.decode(errors="replace").splitlines()
-            size = length + 4096
 
 
 def _launched(function: Callable[[str, tuple[int, ...], tuple[int, ...], Any], None]) -> Any:
@@ -379,19 +282,6 @@ def _read(function: Callable[[int], str]) -> Any:
         return len(said)
 
     return _READ(read)
-
-
-def read_log(path: str | os.PathLike[str]) -> list[Call]:
-    """The calls that processes have written to the file that NBXRT_SIM_LOG names; none when there is no file."""
-    file = Path(path)
-    return [_call(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
-
-
-def _call(line: str) -> Call:
-    process, thread, operation, symbol, device, kind, status, said = line.split("\t")
-    pairs = (pair.partition("=") for pair in said.split())
-    arguments = {name: int(value) if value.lstrip("-").isdigit() else value for name, _equals, value in pairs}
-    return Call(operation, symbol, int(process), int(thread), int(device), arguments, kind, int(status))
 
 
 def _launch(line: str) -> Launch:

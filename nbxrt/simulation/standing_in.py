@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 from nbxrt import descriptions
 from nbxrt.errors import CapabilityError
 from nbxrt.simulation.building import CompilerError, cache_folder, compiler, link
+from nbxrt.simulation.controlling import Controlled
+from nbxrt.simulation.header import contract_header
+from nbxrt.simulation.messages import described_header, failing, hearts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,24 +33,34 @@ _ROLES = ("driver", "runtime")
 _IS_FOR_THIS_MACHINE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 
 
-class StandIn:
-    """A stand-in's libraries in a folder, and how a process is told to use them."""
+class StandIn(Controlled):
+    """A stand-in's libraries in a folder, how a process is told to use them, and what this process can tell of them.
+
+    That for Objective-C counts and records the messages since a method for faults or the log was first used.
+    """
 
     def __init__(self, description: Mapping[str, Any], paths: Mapping[str, Path], devices: int, memory: int) -> None:
-        self.name: str = description["name"]
-        self.description = description
-        #: The library's file by role.
-        self.paths: Mapping[str, Path] = dict(paths)
+        super().__init__(description, descriptions.contract(), paths, {"watch": (None, ())})
+        if description["abi"] == "objc":
+            self._controls = "driver"
+            self.operations = frozenset(hearts(description))
+            self.symbols = tuple(failing(description))
         self._settings = {"devices": devices, "memory": memory}
 
     def __repr__(self) -> str:
         return f"<nbxrt.simulation.StandIn for {self.name}: {self.paths['runtime']}>"
 
     def environment(self, **settings: object) -> dict[str, str]:
-        """Variables that make a process use it. The settings are `devices`, `memory` and `latency_us`."""
+        """Variables that make a process use it.
+
+        The settings are `devices`, `memory` and `latency_us`; that for Objective-C knows `fail`, `sleep_us` and `log`.
+        """
         libraries = {f"NBXRT_{self.name}_{role}".upper(): str(path) for role, path in self.paths.items()}
         given = {**self._settings, **settings}
         return libraries | {f"NBXRT_SIM_{name}".upper(): str(value) for name, value in given.items()}
+
+    def _settle(self) -> None:
+        self._control("watch")
 
 
 def _folder(description: Mapping[str, Any]) -> Any:
@@ -93,6 +106,7 @@ def stand_in(
     for role in _ROLES:
         if (folder_of_role := source.joinpath(role)).is_dir():
             texts = {file.name: file.read_text("utf-8") for file in folder_of_role.iterdir()}
+            texts |= _shared(texts.pop("core.txt", "").split(), description)
             target = home / file_name(description, role)
             fresh = target.with_name(f".{target.name}.{os.getpid()}")
             fresh.write_bytes(_compiled(texts, target.name, [*paths.values()], kept, needs))
@@ -100,6 +114,16 @@ def stand_in(
             paths[role] = target
             link(home, target.name, _files(description, role))
     return StandIn(description, paths, devices, memory)
+
+
+def _shared(core: Sequence[str], description: Mapping[str, Any]) -> dict[str, str]:
+    """Files of the simulator's core that a stand-in names, with what they include."""
+    if not core:
+        return {}
+    contract = descriptions.contract()
+    home = resources.files("nbxrt.simulation").joinpath("core")
+    texts = {name: home.joinpath(name).read_text("utf-8") for name in (*core, "core.h", "state.h")}
+    return {**texts, "contract.h": contract_header(contract), "described.h": described_header(description, contract)}
 
 
 def _files(description: Mapping[str, Any], role: str) -> list[str]:
@@ -110,7 +134,8 @@ def _files(description: Mapping[str, Any], role: str) -> list[str]:
 def _compiled(texts: Mapping[str, str], name: str, linked: Sequence[Path], cache: Path, needs: str) -> bytes:
     """The library of one role, from the cache or made anew."""
     program = compiler()
-    is_objective_c = not all(each.endswith(".c") for each in texts)
+    sources = [each for each in texts if not each.endswith(".h")]
+    is_objective_c = not all(each.endswith(".c") for each in sources)
     if is_objective_c and (why := why_no_objective_c(program)):
         hint = needs if _IS_FOR_THIS_MACHINE else "build it on such a machine"
         raise CompilerError(f"the stand-in cannot be compiled here: {why}", hint=hint)
@@ -121,7 +146,7 @@ def _compiled(texts: Mapping[str, str], name: str, linked: Sequence[Path], cache
         with tempfile.TemporaryDirectory(dir=cache) as work:
             for source, text in texts.items():
                 (Path(work) / source).write_text(text, "utf-8")
-            command = [*program, *texts, *map(str, linked), "-o", "made.so", *flags]
+            command = [*program, *sources, *map(str, linked), "-o", "made.so", *flags]
             done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603
             if done.returncode or not (Path(work) / "made.so").exists():
                 error = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nbxrt.simulation.simulated import read_log
+from nbxrt.simulation import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pytest
 import nbxrt
 from machines import add_card, add_node, empty_bus
 from nbxrt import usability
-from nbxrt.simulation.simulated import read_log
+from nbxrt.simulation import read_log
 from toys import PLAIN, write
 
 if TYPE_CHECKING:

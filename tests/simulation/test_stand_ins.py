@@ -141,6 +141,13 @@ def test_without_the_vendors_header_it_says_what_to_install(tmp_path: Path, monk
     assert "apt install libze-dev" in caught.value.hint
 
 
+@pytest.mark.tier("all")
+@pytest.mark.needs("level-zero")
+def test_one_without_faults_says_what_has_them(made: Callable[..., StandIn]) -> None:
+    with pytest.raises(nbxrt.CapabilityError, match="the stand-in for Intel Level Zero has neither faults nor a log"):
+        made("level_zero").log()
+
+
 def test_a_backend_of_single_calls_has_none(tmp_path: Path) -> None:
     with pytest.raises(nbxrt.CapabilityError, match="there is no stand-in for NVIDIA CUDA"):
         stand_in("cuda", tmp_path)

@@ -1,7 +1,5 @@
-/* What tests and tools call by ctypes: settings at run time, faults, the log, what is alive. */
+/* What tests and tools call by ctypes: settings at run time, what is alive. Faults and the log have theirs beside them. */
 #include "state.h"
-
-#define EXPORTED __attribute__((visibility("default")))
 
 /* Releasing everything, as the end of the process would. */
 
@@ -226,22 +224,6 @@ EXPORTED uint64_t nbxrt_sim_contexts(void)
 
 /* Faults, delays and work. */
 
-EXPORTED int nbxrt_sim_fail(const char *text)
-{
-    enter();
-    int kind = sim_add_fault(text);
-    leave();
-    return kind;
-}
-
-EXPORTED int nbxrt_sim_sleep(const char *text)
-{
-    enter();
-    int kind = sim_add_delay(text);
-    leave();
-    return kind;
-}
-
 EXPORTED void nbxrt_sim_mend(void)
 {
     enter();
@@ -308,14 +290,6 @@ EXPORTED void nbxrt_sim_on_image(void *function, void *data)
 }
 
 /* Texts: as much as there is room for, and the length of the whole. */
-
-EXPORTED size_t nbxrt_sim_log(char *buffer, size_t size)
-{
-    enter();
-    size_t length = sim_log_text(buffer, size);
-    leave();
-    return length;
-}
 
 EXPORTED void nbxrt_sim_clear_log(void)
 {

@@ -57,3 +57,19 @@ void sim_log_clear(void)
 {
     entry_count = 0;
 }
+
+void sim_log_from_environment(void)
+{
+    const char *path = getenv("NBXRT_SIM_LOG");
+    if (path && *path)
+        sim_log_to(path);
+}
+
+EXPORTED size_t nbxrt_sim_log(char *buffer, size_t size)
+{
+    pthread_mutex_lock(&sim_lock);
+    sim_settle();
+    size_t length = sim_log_text(buffer, size);
+    pthread_mutex_unlock(&sim_lock);
+    return length;
+}

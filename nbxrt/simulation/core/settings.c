@@ -1,22 +1,10 @@
-/* Settings, faults and delays: from the environment at the first call, and from the control functions. */
+/* Settings: from the environment at the first call, and from the control functions. */
 #include <errno.h>
-#include <time.h>
 
 #include "state.h"
 
-enum { MOST_FAULTS = 64 };
-
 struct settings sim_settings;
 static int settled;
-
-/* The first-th call of what `name` names, and with `onward` every later one, answers `kind`. */
-struct fault { char name[96]; int device; unsigned long first, seen; int onward, kind; };
-static struct fault faults[MOST_FAULTS];
-static int fault_count;
-
-struct delay { char name[96]; unsigned long microseconds; };
-static struct delay delays[MOST_FAULTS];
-static int delay_count;
 
 static uint64_t bytes_of(const char *text, uint64_t otherwise)
 {
@@ -31,23 +19,6 @@ static uint64_t bytes_of(const char *text, uint64_t otherwise)
     case 'G': return value << 30;
     default: return value;
     }
-}
-
-static void say(const char *what, const char *text)
-{
-    fprintf(stderr, "nbxrt simulation: %s: %s\n", what, text);
-}
-
-static void each_part(const char *name, int (*use)(const char *))
-{
-    const char *value = getenv(name);
-    char text[1024];
-    if (!value)
-        return;
-    snprintf(text, sizeof text, "%s", value);
-    for (char *next = NULL, *part = strtok_r(text, ",", &next); part; part = strtok_r(NULL, ",", &next))
-        if (use(part))
-            say(name, part);
 }
 
 static int set_attribute(const char *text)
@@ -128,7 +99,7 @@ void sim_settle(void)
     settled = 1;
     sim_survive_forks();
     const char *devices = getenv("NBXRT_SIM_DEVICES"), *memory = getenv("NBXRT_SIM_MEMORY");
-    const char *latency = getenv("NBXRT_SIM_LATENCY_US"), *log = getenv("NBXRT_SIM_LOG");
+    const char *latency = getenv("NBXRT_SIM_LATENCY_US");
     int count = devices && *devices ? atoi(devices) : 2;
     sim_settings.devices = count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : count;
     sim_settings.no_driver = starts_with_one("NBXRT_SIM_NO_DRIVER");
@@ -138,97 +109,17 @@ void sim_settle(void)
     sim_settings.driver_version = driver_version && *driver_version ? atoi(driver_version) : -1;
     sim_settings.latency_ns = latency ? strtoull(latency, NULL, 0) * 1000 : 0;
     usual_devices(memory ? bytes_of(memory, (uint64_t)16 << 30) : (uint64_t)16 << 30);
-    fault_count = delay_count = 0;
-    each_part("NBXRT_SIM_ATTRIBUTES", set_attribute);
-    each_part("NBXRT_SIM_FAIL", sim_add_fault);
-    each_part("NBXRT_SIM_SLEEP_US", sim_add_delay);
+    sim_forget_faults();
+    sim_each_part("NBXRT_SIM_ATTRIBUTES", set_attribute);
+    sim_faults_from_environment();
     sim_set_visible(getenv("NBXRT_SIM_VISIBLE"));
     const char *models = getenv("NBXRT_SIM_MODELS");
     if (sim_set_models(models && *models ? models : sim_models[0]))
-        say("NBXRT_SIM_MODELS", models);
-    if (log && *log)
-        sim_log_to(log);
+        sim_complain("NBXRT_SIM_MODELS", models);
+    sim_log_from_environment();
 }
 
 void sim_forget_settings(void)
 {
     settled = 0;
-}
-
-/* Faults and delays. */
-
-static int kind_of(const char *word)
-{
-    for (int kind = 1; kind < KIND_COUNT; kind++)
-        if (!strcmp(word, kind_names[kind]))
-            return kind;
-    return -1;
-}
-
-/* OPERATION[@DEVICE]:N[+]:KIND */
-int sim_add_fault(const char *text)
-{
-    struct fault fault = {.device = -1};
-    char number[32], word[64];
-    if (fault_count == MOST_FAULTS || sscanf(text, " %95[^:]:%31[^:]:%63s", fault.name, number, word) != 3)
-        return -1;
-    char *at = strchr(fault.name, '@'), *end;
-    if (at) {
-        *at = 0;
-        fault.device = atoi(at + 1);
-    }
-    fault.first = strtoul(number, &end, 10);
-    fault.onward = *end == '+';
-    fault.kind = kind_of(word);
-    if (end == number || fault.first < 1 || fault.kind < 0)
-        return -1;
-    faults[fault_count++] = fault;
-    return 0;
-}
-
-void sim_forget_faults(void)
-{
-    fault_count = delay_count = 0;
-}
-
-int sim_fault(const char *name, const char *symbol, int device)
-{
-    int kind = KIND_SUCCESS;
-    for (int i = 0; i < fault_count; i++) {
-        struct fault *fault = &faults[i];
-        int is_named = symbol && (!strcmp(fault->name, symbol) || !strcmp(fault->name, "*"));
-        if (!is_named && strcmp(fault->name, name))
-            continue;
-        if (fault->device >= 0 && fault->device != device)
-            continue;
-        fault->seen++;
-        if (!kind && (fault->seen == fault->first || (fault->onward && fault->seen > fault->first)))
-            kind = fault->kind;
-    }
-    return kind;
-}
-
-/* OPERATION:MICROSECONDS */
-int sim_add_delay(const char *text)
-{
-    struct delay delay;
-    if (delay_count == MOST_FAULTS || sscanf(text, " %95[^:]:%lu", delay.name, &delay.microseconds) != 2)
-        return -1;
-    delays[delay_count++] = delay;
-    return 0;
-}
-
-/* The lock is given back while the call sleeps. */
-void sim_sleep_before(const char *name, const char *symbol)
-{
-    unsigned long microseconds = 0;
-    for (int i = 0; i < delay_count; i++)
-        if (!strcmp(delays[i].name, name) || !strcmp(delays[i].name, symbol))
-            microseconds += delays[i].microseconds;
-    if (!microseconds)
-        return;
-    struct timespec time = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000) * 1000};
-    pthread_mutex_unlock(&sim_lock);
-    nanosleep(&time, NULL);
-    pthread_mutex_lock(&sim_lock);
 }

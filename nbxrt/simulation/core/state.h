@@ -12,6 +12,8 @@
 enum { MOST_DEVICES = 64, MOST_ARGUMENTS = 64, MOST_LAUNCH_ATTRIBUTES = 8 };
 enum { GRANULARITY = 2 << 20, PAGE = 4096 };
 
+#define EXPORTED __attribute__((visibility("default")))
+
 extern pthread_mutex_t sim_lock;
 extern pthread_cond_t sim_changed;      /* something finished, or joined: whoever waits looks again */
 
@@ -68,13 +70,17 @@ void sim_survive_forks(void);
 /* Faults, by the name of an operation, a symbol, `context` or `work`. Without a symbol: of another operation of a call
    that was asked for already. */
 int sim_fault(const char *name, const char *symbol, int device);
+void sim_faults_from_environment(void);
 void sim_forget_faults(void);           /* and delays */
+void sim_each_part(const char *name, int (*use)(const char *));     /* of a variable, between commas */
+void sim_complain(const char *what, const char *text);
 void sim_sleep_before(const char *name, const char *symbol);
 uint64_t sim_now(void);
 void sim_wait_changed(unsigned milliseconds);
 
 /* The log. Texts fill what room there is and answer the length of the whole. */
 void sim_log_to(const char *path);
+void sim_log_from_environment(void);
 void sim_log_call(const struct sim_call *call);
 size_t sim_log_text(char *buffer, size_t size);
 void sim_log_clear(void);

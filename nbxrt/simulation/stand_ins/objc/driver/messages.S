@@ -1,8 +1,9 @@
-# objc_msgSend for x86-64 over the lookup of GCC's Objective-C runtime, which has the lookup only.
+# objc_msgSend for x86-64 over the lookup of GCC's Objective-C runtime, which has the lookup only. Around it is ours
+# (watching.c), which is shown the arguments that came in general registers: where they are, and how many at most.
 # Every register that may carry an argument survives the lookup, and the method is jumped to, so that arguments on the
 # stack stay where the caller put them. A message to nil gives 0 in every register that may carry a result.
 
-    .macro forward receiver, selector
+    .macro forward receiver, selector, first, count
     push %rbp
     mov  %rsp, %rbp
     sub  $192, %rsp
@@ -23,7 +24,9 @@
     movaps %xmm7, 176(%rsp)
     mov  \receiver, %rdi
     mov  \selector, %rsi
-    call objc_msg_lookup@PLT
+    lea  \first(%rsp), %rdx
+    mov  $\count, %ecx
+    call stub_lookup@PLT
     mov  %rax, %r11
     mov  0(%rsp), %rdi
     mov  8(%rsp), %rsi
@@ -51,7 +54,7 @@
 objc_msgSend:
     test %rdi, %rdi
     jz   1f
-    forward %rdi, %rsi
+    forward %rdi, %rsi, 16, 4
 1:  xor  %eax, %eax
     xor  %edx, %edx
     pxor %xmm0, %xmm0
@@ -64,7 +67,7 @@ objc_msgSend:
 objc_msgSend_fpret:
     test %rdi, %rdi
     jz   1f
-    forward %rdi, %rsi
+    forward %rdi, %rsi, 16, 4
 1:  fldz
     pxor %xmm0, %xmm0
     ret
@@ -76,7 +79,7 @@ objc_msgSend_fpret:
 objc_msgSend_stret:
     test %rsi, %rsi
     jz   1f
-    forward %rsi, %rdx
+    forward %rsi, %rdx, 24, 3
 1:  mov  %rdi, %rax
     ret
     .size objc_msgSend_stret, . - objc_msgSend_stret

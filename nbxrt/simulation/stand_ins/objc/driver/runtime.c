@@ -53,8 +53,9 @@ void *objc_autoreleasePoolPush(void)
 
 static void drain(struct pool *pool)
 {
-    for (size_t at = 0; at < pool->count; at++)
-        objc_release(pool->objects[at]);
+    SEL release = sel_registerName("release");
+    for (size_t at = 0; at < pool->count; at++) /* not sent by the caller, and not to be seen as if */
+        objc_msg_lookup(pool->objects[at], release)(pool->objects[at], release);
     top = pool->below;
     free(pool->objects);
     free(pool);

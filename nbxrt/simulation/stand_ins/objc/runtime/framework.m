@@ -15,6 +15,8 @@
 
 __attribute__((noreturn)) void stub_abort(const char *format, ...);
 extern id objc_autorelease(id object);
+extern int (*stub_device_of)(id object);
+extern long stub_failure(const char *name, int device);
 
 typedef unsigned long NSUInteger;
 typedef struct { NSUInteger location, length; } NSRange;
@@ -115,6 +117,7 @@ static void set_from(const char *name, NSUInteger *value)
     if (said)
         *value = strtoul(said, NULL, 10);
 }
+static int device_of(id object);
 __attribute__((constructor)) static void settle(void)
 {
     NSUInteger count = 1, pause = 0;
@@ -123,6 +126,7 @@ __attribute__((constructor)) static void settle(void)
     set_from("NBXRT_SIM_LATENCY_US", &pause);
     device_count = count < DEVICES ? (int)count : DEVICES;
     delay_us = (long)pause;
+    stub_device_of = device_of;
 }
 
 /* What a test asks. */
@@ -759,6 +763,8 @@ static void forget(struct command *command)
         stub_abort("commit: the command buffer is committed already");
     struct lane *lane = queue->lane;
     fails_with = __atomic_exchange_n(&failing_code, 0, __ATOMIC_SEQ_CST);
+    if (!fails_with)
+        fails_with = stub_failure("work", stub_device_of(self));
     __atomic_add_fetch(&committed, 1, __ATOMIC_SEQ_CST);
     [self retain]; /* until it has completed */
     pthread_mutex_lock(&lane->lock);
@@ -979,6 +985,27 @@ static void make_devices(void)
         devices[index]->identity = ALL[index].identity;
         devices[index]->unified = ALL[index].unified;
     }
+}
+
+/* Which device an object is of: the default one is 0, the others follow as they are listed; -1 for none. */
+static int device_of(id object)
+{
+    const char *name = object_getClassName(object);
+    id device = nil;
+    if (!strcmp(name, "StubDevice"))
+        device = object;
+    else if (!strcmp(name, "StubBuffer"))
+        device = ((StubBuffer *)object)->device;
+    else if (!strcmp(name, "StubCommandQueue"))
+        device = ((StubCommandQueue *)object)->device;
+    else if (!strcmp(name, "StubCommandBuffer"))
+        return device_of(((StubCommandBuffer *)object)->queue);
+    else if (!strcmp(name, "StubBlitEncoder") || !strcmp(name, "StubComputeEncoder"))
+        return device_of(((StubEncoder *)object)->buffer);
+    for (int at = 0; device && at < DEVICES; at++)
+        if (devices[at] == device)
+            return at ? device_count - at : 0;
+    return -1;
 }
 
 /* How many references to the devices there are beyond the stub's own. */
