@@ -3,6 +3,7 @@
 from bisect import bisect_right, insort
 
 from nbxrt import errors, locks
+from nbxrt.binding.failures import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Addresses:
         self.new: list[int] = []
         self._starts: list[int] = []
         self._next = FIRST_MINTED
+        self._of_parent = False
 
     def add(self, address: int, nbytes: int, target: int, state: "Any", memory: str, offset: int = 0) -> None:
         """Put memory into the table; what was at the same address before was freed behind our back."""
@@ -88,9 +90,8 @@ class Addresses:
         """The error for an address at which no memory begins."""
         inside = self.look(address)
         where = f"lies inside the allocation at {inside.address:#x}" if inside else "is no memory of this backend"
-        return errors.ArgumentValueError(
-            f"`{operation}`: the address {address:#x} {where}, or was released already", operation=operation
-        )
+        said = f"`{operation}`: the address {address:#x} {where}, or was released already"
+        return unknown(said, of_parent=self._of_parent, operation=operation)
 
     def find(self, address: int, operation: str) -> Block:
         """The memory that an address lies in; one past its end is outside.
@@ -99,9 +100,8 @@ class Addresses:
         """
         block = self.look(address)
         if block is None:
-            raise errors.ArgumentValueError(
-                f"`{operation}`: the address {address:#x} lies in no memory of this backend", operation=operation
-            )
+            said = f"`{operation}`: the address {address:#x} lies in no memory of this backend"
+            raise unknown(said, of_parent=self._of_parent, operation=operation)
         return block
 
     def within(self, address: int, nbytes: int, operation: str) -> Block:
@@ -159,6 +159,7 @@ class Addresses:
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the memory is the parent's."""
         self._lock = locks.Lock()
+        self._of_parent = self._of_parent or bool(self.entries)
         for kept in (self.entries, self._starts, self.new):
             kept.clear()
 
@@ -170,6 +171,7 @@ class Boxes:
         self._lock = locks.Lock()
         self._boxes: dict[int, Any] = {}
         self._next = 0x1000
+        self._of_parent = False
 
     def add(self, target: "Any" = 0) -> int:
         """A new handle with an object in its box, a tuple of several, or 0."""
@@ -202,9 +204,11 @@ class Boxes:
             raise self._unknown(handle) from None
 
     def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
+        """Make the lock anew, in a process that was forked; the objects are the parent's."""
         self._lock = locks.Lock()
+        self._of_parent = self._of_parent or bool(self._boxes)
+        self._boxes.clear()
 
-    @staticmethod
-    def _unknown(handle: int) -> errors.ArgumentValueError:
-        return errors.ArgumentValueError(f"nothing has the handle {handle:#x}: unknown, or destroyed already")
+    def _unknown(self, handle: int) -> errors.ArgumentValueError:
+        said = f"nothing has the handle {handle:#x}: unknown, or destroyed already"
+        return unknown(said, of_parent=self._of_parent)

@@ -23,6 +23,14 @@ _FORKED = (
 )
 
 
+def unknown(said: str, *, of_parent: bool, **facts: "Any") -> errors.ArgumentValueError:
+    """The error for a handle or an address that is none here; `of_parent`: it may be one of the process forked from."""
+    (note,), hint = _FORKED
+    if of_parent:
+        said, facts["hint"] = f"{said}, or the parent's: {note}", hint
+    return errors.ArgumentValueError(said, **facts)
+
+
 class Failures:
     """Makes the errors of a binder's operations."""
 

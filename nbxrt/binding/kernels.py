@@ -8,6 +8,7 @@ import ctypes
 import sys
 
 from nbxrt import errors, locks
+from nbxrt.binding.failures import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Kernels:
     def __init__(self, binder: "Binder") -> None:
         self._binder = binder
         values = binder.values("kernels")
+        self._of_parent = False
         self._modules: dict[int, Module] = {}
         self._functions: dict[int, Function] = {}
         self._intermediate = bytes(values.get("intermediate", ()))
@@ -81,6 +83,7 @@ class Kernels:
 
     def renew_lock(self) -> None:
         """Forget modules and functions, in a process that was forked: they are the parent's."""
+        self._of_parent = self._of_parent or bool(self._modules)
         self._modules.clear()
         self._functions.clear()
 
@@ -117,7 +120,7 @@ class Kernels:
     def module_unload(self, module: int) -> None:
         record = self._modules.pop(module, None)
         if record is None:
-            raise _unknown("module", module)
+            raise self._unknown("module", module)
         for function in record.functions:
             if self._functions.pop(function, None) is not None and self._release is not None:
                 self._release(record.state, function)
@@ -126,7 +129,7 @@ class Kernels:
     def module_get_function(self, module: int, name: bytes) -> int:
         record = self._modules.get(module)
         if record is None:
-            raise _unknown("module", module)
+            raise self._unknown("module", module)
         handle: int = self._find(record.state, module, name)
         self._functions[handle] = Function(record, handle, self._kinds(record.state, handle))
         record.functions.append(handle)
@@ -156,7 +159,11 @@ class Kernels:
         try:
             return self._functions[function]
         except KeyError:
-            raise _unknown("function", function) from None
+            raise self._unknown("function", function) from None
+
+    def _unknown(self, what: str, handle: int) -> errors.ArgumentValueError:
+        said = f"no {what} has the handle {handle:#x}: unknown, or unloaded already"
+        return unknown(said, of_parent=self._of_parent)
 
     # launches
 
@@ -335,7 +342,3 @@ class Slices:
 def _number(value: "Any") -> int:
     """The unsigned integer that a ctypes value holds, whatever its class: also one that came as bytes."""
     return int.from_bytes(bytes(value), sys.byteorder)
-
-
-def _unknown(what: str, handle: int) -> errors.ArgumentValueError:
-    return errors.ArgumentValueError(f"no {what} has the handle {handle:#x}: unknown, or unloaded already")

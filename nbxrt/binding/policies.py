@@ -8,6 +8,7 @@ import sys
 import time
 
 from nbxrt import errors, locks
+from nbxrt.binding.failures import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,8 +85,9 @@ _MEMORY = {"linux": _memory_linux, "macos": _memory_macos, "windows": _memory_wi
 class Handles:
     """Handles that nbxrt gives out itself, for things that the vendor has none for. Its lock guards the table."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, of_parent: bool = False) -> None:
         self._what = what
+        self._of_parent = of_parent
         self._lock = locks.Lock()
         self._table: dict[int, Any] = {}
         self._next = 0x1000
@@ -118,7 +120,12 @@ class Handles:
         self._lock = locks.Lock()
 
     def _unknown(self, handle: int) -> errors.ArgumentValueError:
-        return errors.ArgumentValueError(f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already")
+        said = f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already"
+        return unknown(said, of_parent=self._of_parent)
+
+    def for_a_child(self) -> "Handles":
+        """The handles of a process that was forked, to which those here are nothing."""
+        return Handles(self._what, of_parent=self._of_parent or bool(self._table))
 
 
 class OrderedStreams:

@@ -4,6 +4,7 @@ What is done to a queue or a mark is steps of the backend's file (`policies`); h
 """
 
 from nbxrt import errors, locks
+from nbxrt.binding.failures import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Queues:
         values = binder.values("queues")
         #: Every stream by its handle, which is the queue's.
         self.records: dict[int, Stream] = {}
+        self._of_parent = False
         #: As many pieces of work are kept of a stream; with `finish`, as many may be in flight.
         self.window: int = values.get("window", 1)
         self._complete: int = values.get("complete", 0)
@@ -118,6 +120,7 @@ class Queues:
         """Make the lock anew, in a process that was forked; the streams are the parent's."""
         self.guard = locks.RLock()
         self._listing = locks.Lock()
+        self._of_parent = self._of_parent or bool(self.records)
         for kept in (self.records, self._defaults, self.by_state):
             kept.clear()
 
@@ -137,7 +140,8 @@ class Queues:
 
     def unknown(self, stream: int) -> errors.ArgumentValueError:
         """The error for a handle that is no stream's."""
-        return errors.ArgumentValueError(f"no stream has the handle {stream:#x}: unknown, or destroyed already")
+        said = f"no stream has the handle {stream:#x}: unknown, or destroyed already"
+        return unknown(said, of_parent=self._of_parent)
 
     def default(self, state: "State") -> Stream:
         """A new default stream of a device."""
@@ -296,7 +300,9 @@ class Marks:
     def __init__(self, binder: "Binder") -> None:
         values = binder.values("marks")
         self._binder = binder
-        self.renew_lock()
+        from nbxrt.binding.policies import Handles  # which knows this module
+
+        self._events = Handles("event")
         self._queues: Queues = binder.policy("queues")
         self._complete: int = values.get("complete", 0)
         self._busy = frozenset(values.get("busy", ()))
@@ -307,10 +313,8 @@ class Marks:
         )
 
     def renew_lock(self) -> None:
-        """Begin with no events, in a process that was forked too: their marks are the parent's."""
-        from nbxrt.binding.policies import Handles  # which knows this module
-
-        self._events = Handles("event")
+        """Begin with no events, in a process that was forked: their marks are the parent's."""
+        self._events = self._events.for_a_child()
 
     def event_create(self) -> int:
         self._binder.state()  # an event needs a device, though it is made when it is recorded

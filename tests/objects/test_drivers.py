@@ -37,7 +37,7 @@ def _on(backend: str, environment: Mapping[str, str], without: str) -> int:
 
 @pytest.mark.tier("all")
 @pytest.mark.needs("opencl")
-@pytest.mark.parametrize("driver", ["pocl", "intel"])
+@pytest.mark.parametrize("driver", ["pocl", "intel", "pocl-buffers", "intel-buffers"])
 def test_objects_behave_on_real_drivers_of_opencl(driver: str, tmp_path: Path) -> None:
     """DLPack's number for OpenCL means buffer objects, which memory with an address is not: nothing is exchanged."""
     from opencl import drivers

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("opencl")]
 
-DRIVERS = pytest.mark.parametrize("driver", ["pocl", "intel"])
+DRIVERS = pytest.mark.parametrize("driver", ["pocl", "intel", "pocl-buffers", "intel-buffers"])
 
 #: Kernels with arguments of every kind.
 KINDS = """

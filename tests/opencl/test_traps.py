@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("opencl")]
 
-DRIVERS = pytest.mark.parametrize("driver", ["pocl", "intel"])
+BY_ADDRESS = pytest.mark.parametrize("driver", ["pocl", "intel"])
+DRIVERS = pytest.mark.parametrize("driver", ["pocl", "intel", "pocl-buffers", "intel-buffers"])
 
 
 @DRIVERS
@@ -133,19 +134,22 @@ def test_sizes_that_nobody_has_are_out_of_memory_and_0_bytes_are_nothing(run: Ca
         driver,
         """
         rt = nbxrt.open("opencl")
+        offered = [name for name in ("malloc", "malloc_host", "malloc_managed") if rt.supports(name)]
         codes = []
         for nbytes in (1 << 50, 1 << 63, 2**64 - 1):
-            for operation in ("malloc", "malloc_host", "malloc_managed"):
+            for operation in offered:
                 try: getattr(rt, operation)(nbytes)
                 except nbxrt.OutOfMemoryError as error: codes.append(error.code)
-        nothing = [rt.malloc(0), rt.malloc_host(0), rt.memset(1, 2, 0), rt.memcpy(1, 2, 0, "default"), rt.free(0)]
-        said(codes=codes, nothing=nothing)
+        nothing = [getattr(rt, name)(0) for name in offered]
+        nothing += [rt.memset(1, 2, 0), rt.memcpy(1, 2, 0, "default"), rt.free(0)]
+        said(codes=codes, nothing=nothing, offered=len(offered))
         """,
     )
 
-    assert len(found["codes"]) == 9
+    assert found["offered"] == (1 if driver.endswith("buffers") else 3)
+    assert len(found["codes"]) == 3 * found["offered"]
     assert set(found["codes"]) <= {-4, -5, -6, -61}
-    assert found["nothing"] == [0, 0, None, None, None]
+    assert found["nothing"] == [0] * found["offered"] + [None] * 3
 
 
 @DRIVERS
@@ -260,6 +264,31 @@ def test_six_threads_work_at_the_same_time(run: Callable[..., Any]) -> None:
 
 
 @DRIVERS
+def test_a_fill_that_goes_beyond_the_end_never_reaches_the_driver(run: Callable[..., Any], driver: str) -> None:
+    """Drivers for processors write on."""
+    found = run(
+        driver,
+        """
+        rt = nbxrt.open("opencl")
+        address, gone, refused = rt.malloc(4096), rt.malloc(64), []
+        rt.free(gone)
+        for at, nbytes in ((address, 4097), (address + 4000, 97), (address, 1 << 40), (address + 4096, 1), (gone, 1)):
+            for call in (lambda: rt.memset(at, 1, nbytes), lambda: rt.memset_async(at, 1, nbytes, 0)):
+                try: call()
+                except nbxrt.ArgumentValueError as error: refused.append(error.summary)
+        rt.memset(address, 1, 4096)
+        rt.memset(address + 4000, 1, 96)
+        rt.sync()
+        said(refused=refused)
+        """,
+    )
+
+    assert len(found["refused"]) == 10
+    assert "4097 bytes at" in found["refused"][0]
+    assert "go beyond the end of the allocation" in found["refused"][0]
+
+
+@BY_ADDRESS
 def test_a_copy_onto_itself_is_the_callers_fault_by_name(run: Callable[..., Any], driver: str) -> None:
     found = run(
         driver,
