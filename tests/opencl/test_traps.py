@@ -185,11 +185,11 @@ def test_arguments_are_told_apart_by_what_the_kernel_says_of_them(run: Callable[
         rt.memset(table, 0, 64)
         number = out                    # the same 64 bits: once an address, once a value
         c = ctypes
-        arguments = (c.c_uint64(out + 8), c.c_uint64(number), c.c_uint64(table), c.c_uint(16))
+        arguments = (c.c_uint64(out + 256), c.c_uint64(number), c.c_uint64(table), c.c_uint(16))
         rt.launch_kernel(function, (1, 1, 1), (4, 1, 1), 0, 0, arguments)
         rt.sync()
         answer = c.c_uint64()
-        rt.memcpy(c.addressof(answer), out + 8, 8, "device_to_host")
+        rt.memcpy(c.addressof(answer), out + 256, 8, "device_to_host")
         refused = []
         for given in ((c.c_uint64(out),), c.addressof(answer)):
             try: rt.launch_kernel(function, (1, 1, 1), (4, 1, 1), 0, 0, given)
