@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 EXCERPT_WIDTH = 120
 QUOTE_WIDTH = 60
 LISTED = 12
+# Notes that people are shown: with place, line and hint a fault has fewer than ten lines. Programs are given all.
+SHOWN = 2
 # Programs are given a line once a fault.
 SOURCE_WIDTH = 1000
 
@@ -85,7 +87,11 @@ class Diagnostic:
 
     def _notes(self) -> list[str]:
         margin = " " * len(str(self.line))
-        return [f"{margin} = note: {note}" for note in (*self.related, *self.notes)]
+        room = max(1, SHOWN - len(self.notes))
+        places = [str(each) for each in self.related[:room]]
+        if len(self.related) > room:
+            places[-1] += f", and {len(self.related) - room} more"
+        return [f"{margin} = note: {note}" for note in (*places, *self.notes)]
 
     def _advice(self) -> list[str]:
         return ["", f"hint: {self.hint}"] if self.hint else []

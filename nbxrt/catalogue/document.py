@@ -82,6 +82,15 @@ class Document:
         place = self.place(path)
         return Related(message, place.value.file, place.line, place.column)
 
+    def nearest(self, path: Sequence[str | int]) -> tuple[Related, ...]:
+        """The node at a path, or the nearest above it that is there; none where that is the file itself."""
+        for end in range(len(path), 0, -1):
+            try:
+                return (self.related(path[:end], f"`{path_text(path[:end])}` is"),)
+            except (KeyError, IndexError, TypeError):
+                continue
+        return ()
+
     def at(self, path: Sequence[str | int]) -> Any:
         """The value at a path. Raises: KeyError or IndexError when there is none."""
         node = self.data

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
+from nbxrt.catalogue.diagnostics import did_you_mean, listed, path_text, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nbxrt.catalogue.diagnostics import Diagnostic
+    from nbxrt.catalogue.document import Path
     from nbxrt.catalogue.subject import Subject
 
 
@@ -55,17 +56,17 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
         if names is None or ("enums", enum) in subject.broken:
             continue  # nothing has a name, or what else it has is not known
         known = {word for _path, entry in _entries(subject, enum) for word in entry.get("words", entry)}
-        yield from _strangers(subject, ("headers", "enums", enum), names, known, f"`enums.{enum}`")
+        yield from _strangers(subject, ("headers", "enums", enum), names, known, ("enums", enum))
     for role, names in (headers.get("codes") or {}).items():
         kinds = subject.mapping("libraries", role, "status", "kinds")
-        yield from _strangers(
-            subject, ("headers", "codes", role), names, {"success", *kinds}, f"`libraries.{role}.status`"
-        )
+        path, of = ("headers", "codes", role), ("libraries", role, "status")
+        yield from _strangers(subject, path, names, {"success", *kinds}, of)
         yield from _wrong_counts(subject, role, names, kinds)
     attributes = (headers.get("launch") or {}).get("attributes") or {}
     if subject.mapping("launch"):  # names may be taken over from a file that has a launch of its own
         known = set(subject.mapping("launch", "attributes"))
-        yield from _strangers(subject, ("headers", "launch", "attributes"), attributes, known, "`launch.attributes`")
+        named = ("headers", "launch", "attributes")
+        yield from _strangers(subject, named, attributes, known, ("launch", "attributes"))
     for struct, names in (headers.get("structs") or {}).items():
         if ("structs", struct) in subject.broken:
             continue
@@ -73,21 +74,20 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
             entry for _path, entry in subject.entries(("structs", struct), subject.mapping("structs").get(struct))
         ]
         known = {field for layout in layouts if layout for field in layout.get("fields", {})}
-        yield from _strangers(subject, ("headers", "structs", struct), names, known, f"`structs.{struct}`")
+        yield from _strangers(subject, ("headers", "structs", struct), names, known, ("structs", struct))
 
 
 def _entries(subject: Subject, enum: str) -> list[tuple[Any, dict[str, Any]]]:
     return list(subject.entries(("enums", enum), subject.value("enums", enum) or {}))
 
 
-def _strangers(
-    subject: Subject, path: tuple[str, ...], names: dict[str, Any], known: set[str], where: str
-) -> Iterator[Diagnostic]:
+def _strangers(subject: Subject, path: Path, names: dict[str, Any], known: set[str], of: Path) -> Iterator[Diagnostic]:
+    """Names under `headers` for what is not there, in what is described at `of`."""
     for name in names:
         if name not in known:
-            message = f"{where} has no {quoted(name)} that could have a name in a header"
-            hint = did_you_mean(name, known)
-            yield subject.diagnostic((*path, name), "unknown-named", message, at="key", hint=hint)
+            message = f"{quoted(path_text(of))} has no {quoted(name)} that could have a name in a header"
+            facts: dict[str, Any] = {"related": subject.nearest(*of), "hint": did_you_mean(name, known)}
+            yield subject.diagnostic((*path, name), "unknown-named", message, at="key", **facts)
 
 
 def _wrong_counts(subject: Subject, role: str, names: dict[str, Any], kinds: dict[str, Any]) -> Iterator[Diagnostic]:
@@ -95,7 +95,8 @@ def _wrong_counts(subject: Subject, role: str, names: dict[str, Any], kinds: dic
         codes, called = _count(kinds.get(kind)), _count(given)
         if kind in kinds and codes != called:
             message = f"the codes of `{kind}` are {codes}, and the names {called}"
-            yield subject.diagnostic(("headers", "codes", role, kind), "unknown-named", message)
+            related = subject.nearest("libraries", role, "status", "kinds", kind)
+            yield subject.diagnostic(("headers", "codes", role, kind), "unknown-named", message, related=related)
 
 
 def _count(value: Any) -> int:

@@ -157,13 +157,13 @@ def _said_below(fault: Diagnostic, below: list[Document]) -> tuple[Related, ...]
 
 
 def _faults_of_meaning(merged: Merged, documents: list[Document], contract: Contract) -> Iterator[Diagnostic]:
-    faults = validation.check(merged.document, contract)
     top = documents[-1]
-    for fault in faults:
+    for fault in validation.check(merged.document, contract):
+        changes = _changes(fault, merged, documents)
         if fault.file == top.name:
-            yield fault
+            yield attrs.evolve(fault, related=(*fault.related, *map(_told, changes)))
         elif not fault.reference.startswith(_LEFT_OVER):
-            yield _at_the_change(fault, merged, documents) or _because(fault, documents)
+            yield _at_the_change(fault, changes) if changes else _because(fault, documents)
     yield from _inherited_ranges(merged, documents, contract)
 
 
@@ -171,33 +171,33 @@ def _faults_of_meaning(merged: Merged, documents: list[Document], contract: Cont
 _LEFT_OVER = ("unused-", "unknown-named")
 
 
-def _at_the_change(fault: Diagnostic, merged: Merged, documents: list[Document]) -> Diagnostic | None:
-    """The fault of a base at what the files above say of what it names: the base alone is right.
-
-    What is taken out goes before what is changed.
-    """
-    changes = sorted(_changes(fault, merged, documents), key=lambda each: each.value is not None)
-    if not changes:
-        return None
-    said = [
-        each.related(f"{quoted(path_text(each.path))} is {'taken out' if each.value is None else 'changed'}")
-        for each in changes[1:3]
-    ]
-    said += [each for each in fault.related if each.file == fault.file]
+def _at_the_change(fault: Diagnostic, changes: list[Statement]) -> Diagnostic:
+    """The fault of a base where a file above changed what it names: the base alone is right."""
     there = Related(f"{quoted(fault.path)} is", fault.file, fault.line, fault.column)
+    related = (there, *map(_told, changes[1:]), *(each for each in fault.related if each.file == fault.file))
     facts: dict[str, Any] = {"label": fault.label, "hint": fault.hint, "notes": fault.notes}
-    return changes[0].diagnostic(fault.reference, fault.message, related=(there, *said), **facts)
+    return changes[0].diagnostic(fault.reference, fault.message, related=related, **facts)
 
 
-def _changes(fault: Diagnostic, merged: Merged, documents: list[Document]) -> Iterator[Statement]:
-    said = f"{fault.message} {fault.hint}"
-    named = {
-        path: statements[-1]
-        for path, statements in merged.history.items()
-        if statements[-1].document is not documents[0] and statements[-1].document.name != fault.file
-        if quoted(str(path[-1])) in said or quoted(path_text(path)) in said
-    }
-    yield from (last for path, last in named.items() if not any(below[:-1] == path for below in named))
+def _told(change: Statement) -> Related:
+    return change.related(f"{quoted(path_text(change.path))} is {'taken out' if change.value is None else 'changed'}")
+
+
+def _changes(fault: Diagnostic, merged: Merged, documents: list[Document]) -> list[Statement]:
+    """What the files above say of what a fault names, what they take out first; of its own file only that."""
+    last = [statements[-1] for statements in merged.history.values()]
+    above = [
+        each
+        for each in last
+        if each.document is not documents[0] and (each.document.name != fault.file or each.value is None)
+    ]
+    named = next(filter(None, (_named(above, said) for said in (fault.message, fault.hint))), [])
+    holders = {each.path[:-1] for each in named}
+    return sorted((each for each in named if each.path not in holders), key=lambda each: each.value is not None)
+
+
+def _named(statements: list[Statement], said: str) -> list[Statement]:
+    return [each for each in statements if quoted(str(each.path[-1])) in said or quoted(path_text(each.path)) in said]
 
 
 def _inherited_ranges(merged: Merged, documents: list[Document], contract: Contract) -> Iterator[Diagnostic]:

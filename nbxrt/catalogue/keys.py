@@ -5,7 +5,7 @@ A misspelt key is unknown and missing at once to the schema, and one mistake to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -152,6 +152,7 @@ def _missing_operations(names: list[str], document: Document, contract: Contract
     Of an absent group only required operations can be missing: they are told where the group is absent.
     """
     absent = document.data.get("absent") if names else None
+    facts: dict[str, Any] = {"at": "key", "related": document.nearest(("absent",))}
     for group in contract.groups:
         whole = [operation for operation in contract.operations.values() if operation.group == group]
         gone = [operation for operation in whole if operation.name in names]
@@ -164,9 +165,9 @@ def _missing_operations(names: list[str], document: Document, contract: Contract
             needed = [operation.name for operation in gone if operation.required]
             but = f"; {listed(needed)} cannot be absent" if needed else ""
             hint = f"bind them under `operations`, or give a reason for `{group}` under `absent`{but}"
-            yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint)
+            yield document.diagnostic(("operations",), "missing-operation", message, **facts, hint=hint)
         else:
             for operation in gone:
                 message = f"missing operation `{operation.name}`"
                 hint = _TO_BIND if operation.required else "bind it under `operations`, or give a reason under `absent`"
-                yield document.diagnostic(("operations",), "missing-operation", message, at="key", hint=hint)
+                yield document.diagnostic(("operations",), "missing-operation", message, **facts, hint=hint)

@@ -49,7 +49,12 @@ def check_fields(subject: Subject) -> Iterator[Diagnostic]:
                 )
                 size = f", {spec[2]} bytes" if len(spec) > 2 else ""
                 where, label = (*path, "fields", field), f"at {spec[0]}, of type {spec[1]}{size}"
-                yield subject.diagnostic(where, "field-outside-struct", message, at="key", label=label)
+                related = (
+                    subject.related((*where, 0), "it begins"),
+                    subject.related((*path, "bytes"), "the size stands"),
+                )
+                facts: dict[str, Any] = {"label": label, "related": related}
+                yield subject.diagnostic(where, "field-outside-struct", message, at="key", **facts)
         for field in layout.get("constants", {}):
             if field not in layout.get("fields", {}):
                 facts = _unknown_field(name, field, layout)
@@ -81,7 +86,9 @@ def _field_faults(subject: Subject, path: Path, argument: dict[str, Any]) -> Ite
     for where, field, at in _fields_used(path, argument):
         lacking = next((layout for layout in layouts if field not in layout.get("fields", {})), None)
         if lacking is not None:
-            yield subject.diagnostic(where, "unknown-field", **_unknown_field(str(name), field, lacking), at=at)
+            facts = _unknown_field(str(name), field, lacking)
+            related = subject.nearest("structs", str(name))
+            yield subject.diagnostic(where, "unknown-field", **facts, at=at, related=related)
 
 
 def _fields_used(path: Path, argument: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
@@ -120,7 +127,8 @@ def check_by_value(subject: Subject) -> Iterator[Diagnostic]:
                 size = f"{layout['bytes']} byte{'s' * (layout['bytes'] != 1)}"
                 message = f"{quoted(name)}, of {size}, is passed by value in registers; nothing is said of byte {gap}"
                 hint = f"list every field: the types decide the registers of a structure of up to {IN_REGISTERS} bytes"
-                yield subject.diagnostic(path, "incomplete-struct", message, at="key", hint=hint)
+                size_at = subject.related((*path, "bytes"), "the size stands")
+                yield subject.diagnostic(path, "incomplete-struct", message, at="key", related=(size_at,), hint=hint)
 
 
 def _first_gap(layout: dict[str, Any]) -> int | None:
@@ -155,11 +163,13 @@ def check_numbers(subject: Subject) -> Iterator[Diagnostic]:
     """Two words of an enum are two numbers, two flags two bits."""
     for _name, path, entry in _enums(subject):
         seen: dict[int, str] = {}
+        here = (*path, "words") if "words" in entry else path
         for word, number in entry.get("words", entry).items():
             first = seen.setdefault(number, word)
             if first != word:
-                where = (*path, "words", word) if "words" in entry else (*path, word)
-                yield subject.diagnostic(where, "duplicate-number", f"the number {number} is `{first}` already")
+                message = f"the number {number} is `{first}` already"
+                related = (subject.related((*here, first), "there"),)
+                yield subject.diagnostic((*here, word), "duplicate-number", message, related=related)
 
 
 def _enums(subject: Subject) -> Iterator[tuple[str, Path, dict[str, Any]]]:

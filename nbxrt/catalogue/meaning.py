@@ -142,13 +142,16 @@ def check_kinds(subject: Subject) -> Iterator[Diagnostic]:
     for role, library in subject.section("libraries").items():
         status = library.get("status", {})
         here = ("libraries", role, "status")
-        seen: dict[int, str] = {status["success"]: "success"} if "success" in status else {}
+        seen: dict[int, tuple[str, Path]] = {}
+        if "success" in status:
+            seen[status["success"]] = "success", (*here, "success")
         for kind, codes in status.get("kinds", {}).items():
             for path, code in subject.entries((*here, "kinds", kind), codes):
-                if code in seen:
-                    message = f"the code {code} is `{seen[code]}` already"
-                    yield subject.diagnostic(path, "duplicate-number", message)
-                seen.setdefault(code, kind)
+                first, there = seen.setdefault(code, (kind, path))
+                if there != path:
+                    related = (subject.related(there, "there"),)
+                    message = f"the code {code} is `{first}` already"
+                    yield subject.diagnostic(path, "duplicate-number", message, related=related)
 
 
 def check_platforms(subject: Subject) -> Iterator[Diagnostic]:
@@ -160,7 +163,8 @@ def check_platforms(subject: Subject) -> Iterator[Diagnostic]:
     for index, platform in enumerate(platforms):
         if not any(platform in name for name in library["names"]):
             message = f"the library `runtime` has no file name for `{platform}`"
-            yield subject.diagnostic(("platforms", index), "missing-library-name", message)
+            related = subject.nearest("libraries", "runtime", "names")
+            yield subject.diagnostic(("platforms", index), "missing-library-name", message, related=related)
 
 
 # What is absent, needed or not used
@@ -201,7 +205,8 @@ def check_needs(subject: Subject) -> Iterator[Diagnostic]:
         if is_known and attribute not in mapped:
             message = f"`{name}` needs the attribute `{attribute}`, which `enums.device_attribute` does not map"
             hint = did_you_mean(attribute, mapped)
-            yield subject.diagnostic(("needs", name), "unmapped-attribute", message, hint=hint)
+            related = subject.nearest("enums", "device_attribute")
+            yield subject.diagnostic(("needs", name), "unmapped-attribute", message, related=related, hint=hint)
         if bound and not any(name in (each.name, each.group) for each in bound):
             message = f"`{name}` is not offered, so nothing needs the attribute `{attribute}`"
             hint = f"bind `{name}` under `operations`, or drop this line"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue import encodings
-from nbxrt.catalogue.diagnostics import did_you_mean, quoted
+from nbxrt.catalogue.diagnostics import did_you_mean, path_text, quoted
 from nbxrt.catalogue.encodings import EncodingError
 from nbxrt.catalogue.sequences import sequences
 
@@ -104,15 +104,19 @@ def _below(path: Path, node: Any) -> Iterator[tuple[Path, Mapping[str, Any]]]:
 def check_sends(subject: Subject) -> Iterator[Diagnostic]:
     """Every message that is sent is described, and sent as it is described."""
     known = _signatures(subject)
+    users: dict[str, list[tuple[Path, str]]] = {}
     for path, step in _sends(subject):
         selector = step["send"]
         if selector not in known:
-            if not any(each[0] == "messages" for each in subject.broken if each):
-                message = f"{quoted(selector)} is not among the file's `messages`"
-                hint = did_you_mean(selector, known)
-                yield subject.diagnostic((*path, "send"), "unknown-message", message, hint=hint)
+            users.setdefault(selector, []).append(((*path, "send"), path_text(path)))
         elif known[selector] is not None:
             yield from _misfits(subject, path, step, known[selector])
+    if any(each[0] == "messages" for each in subject.broken if each):
+        return
+    for selector, found in users.items():
+        what = f"{quoted(selector)}, which is not among the file's `messages`"
+        facts = subject.lacking(found, (f"sends {what}", f"send {what}"), of=("messages",))
+        yield subject.diagnostic(found[0][0], "unknown-message", **facts, hint=did_you_mean(selector, known))
 
 
 def _given(number: int) -> str:

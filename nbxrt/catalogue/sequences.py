@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
+from nbxrt.catalogue.diagnostics import did_you_mean, listed, path_text, quoted
 from nbxrt.catalogue.forms import names_in
 from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.verbs import DEVICE, Bind, verb_of
@@ -301,7 +301,9 @@ def check_device_calls(subject: Subject) -> Iterator[Diagnostic]:
                     message = f"this call passes {quoted(name.name)}, which is no handle that is known here"
                     where, hint = (*path, "args", index, *name.path), did_you_mean(name.name, known)
                     label = f"known here: {listed(known)}" if known else ""
-                    yield subject.diagnostic(where, "unknown-name", message, label=label, hint=hint)
+                    related = subject.nearest("devices", "levels")
+                    facts: dict[str, Any] = {"label": label, "hint": hint, "related": related}
+                    yield subject.diagnostic(where, "unknown-name", message, **facts)
         yield from _untyped_cells(subject, path, call, ())
 
 
@@ -335,28 +337,33 @@ def check_pending(subject: Subject) -> Iterator[Diagnostic]:
 def check_models(subject: Subject) -> Iterator[Diagnostic]:
     """A model that steps or a policy are for is one that devices can be."""
     known = [*subject.mapping("devices", "models")]
+    users: dict[str, list[tuple[Path, str]]] = {}
     paths = [sequence.path[:-1] for sequence in sequences(subject)]
     paths += [variant.path for variant in subject.variants() if "policy" in variant.spec]
     for path in paths:
         form = subject.document.at(path)
         if isinstance(form, dict) and "model" in form and form["model"] not in known:
-            message = f"no device is of the model {quoted(form['model'])}"
-            hint = did_you_mean(form["model"], known)
-            yield subject.diagnostic((*path, "model"), "unknown-name", message, hint=hint)
+            users.setdefault(form["model"], []).append(((*path, "model"), path_text(path)))
+    for model, found in users.items():
+        what = f"for the model {quoted(model)}, of which no device is"
+        facts = subject.lacking(found, (f"is {what}", f"are {what}"), of=("devices", "models"))
+        yield subject.diagnostic(found[0][0], "unknown-name", **facts, hint=did_you_mean(model, known))
 
 
 def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
     """A policy whose parts are steps finds them in the file."""
     given = subject.mapping("policies")
+    users: dict[str, list[tuple[Path, str]]] = {}
     for variant in subject.variants():
         name = variant.spec.get("policy", "")
-        policy = POLICIES.get(name)
-        if policy is None or name in given:
-            continue
-        needed = [part for part, each in policy.parts.items() if each.required]
-        if needed:
-            message = f"the policy `{name}` needs {listed(needed)}, and the file has no `policies.{name}`"
-            yield subject.diagnostic((*variant.path, "policy"), "wrong-policy", message)
+        parts = POLICIES[name].parts if name in POLICIES and name not in given else {}
+        if any(part.required for part in parts.values()):
+            users.setdefault(name, []).append(((*variant.path, "policy"), variant.operation.name))
+    for name, found in users.items():
+        needed = [part for part, each in POLICIES[name].parts.items() if each.required]
+        what = f"the policy `{name}`, and the file has no `policies.{name}` with {listed(needed)}"
+        facts = subject.lacking(found, (f"needs {what}", f"need {what}"), of=("policies", name))
+        yield subject.diagnostic(found[0][0], "wrong-policy", **facts)
 
 
 #: So many parts, of which one is needed, are not named one by one.
@@ -381,7 +388,8 @@ def check_parts(subject: Subject) -> Iterator[Diagnostic]:
                 path = operations.get(cause, ("policies", name, cause) if cause else ("policies", name))
                 hint = f"add it, or give a reason for `{cause}` under `absent`" if cause in operations else ""
                 at = "value" if cause in operations else "key"
-                yield subject.diagnostic(path, "wrong-policy", message, at=at, hint=hint)
+                related = subject.nearest("policies", name)
+                yield subject.diagnostic(path, "wrong-policy", message, at=at, related=related, hint=hint)
 
 
 def check_state(subject: Subject) -> Iterator[Diagnostic]:

@@ -134,7 +134,12 @@ def check_ignores(subject: Subject) -> Iterator[Diagnostic]:
         for index, name in enumerate(variant.spec.get("ignores", ())):
             if name in used:
                 message = f"`{variant.operation.name}` ignores `{name}`, and passes it to `{variant.symbol}`"
-                yield subject.diagnostic((*variant.path, "ignores", index), "ignored-and-used", message)
+                related = tuple(
+                    subject.related(path, "passed") for path, _it, each in variant.named() if each.name == name
+                )
+                yield subject.diagnostic(
+                    (*variant.path, "ignores", index), "ignored-and-used", message, related=related
+                )
 
 
 def check_parameters(subject: Subject) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt.catalogue.contract import Operation
-from nbxrt.catalogue.diagnostics import listed, path_text, quoted
+from nbxrt.catalogue.diagnostics import listed
 from nbxrt.catalogue.forms import Name, names_in
 
 if TYPE_CHECKING:
@@ -87,16 +87,16 @@ class Subject:
     def lacking(self, users: Sequence[tuple[Path, str]], says: tuple[str, str], *, of: Path) -> dict[str, Any]:
         """What a fault says of all that need one thing which is not there: one cause is one fault, at the first user.
 
-        `users` are paths with the names of operations, `says` goes on from one name and from several, and the thing
-        would stand in what is at `of`, if that is there.
+        `users` are paths with the names of operations, `says` goes on from one name and from several, and `of` is where
+        the thing would stand.
         """
         names = list(dict.fromkeys(name for _path, name in users))
         also = [self.related(path, "also") for path, _name in users[1:_SHOWN]]
-        there = self.document.data
-        for part in of:
-            there = there.get(part) if isinstance(there, dict) else None
-        where = [self.related(of, f"{quoted(path_text(of))} is")] if there is not None else []
-        return {"message": f"{listed(names)} {says[len(names) > 1]}", "related": (*also, *where)}
+        return {"message": f"{listed(names)} {says[len(names) > 1]}", "related": (*self.nearest(*of), *also)}
+
+    def nearest(self, *path: str | int) -> tuple[Related, ...]:
+        """A node that is not as it should be, or the nearest above it that is there; none where that is the file."""
+        return self.document.nearest(path)
 
     def related(self, path: Path, message: str) -> Related:
         """A node that a fault elsewhere has to do with."""

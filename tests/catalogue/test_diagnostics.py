@@ -41,6 +41,17 @@ def test_a_fault_shows_message_place_line_caret_note_and_hint() -> None:
     )
 
 
+def test_of_many_places_people_are_shown_so_many_that_a_fault_has_fewer_than_ten_lines() -> None:
+    also = tuple(Related("also", "hip.yaml", line, 3) for line in (20, 30, 40))
+    fault = attrs.evolve(FAULT, related=also, notes=())
+
+    shown = fault.render().splitlines()
+
+    assert shown[-4:-2] == ["   = note: also at hip.yaml:20:3", "   = note: also at hip.yaml:30:3, and 1 more"]
+    assert len(shown) < 10
+    assert len(fault.to_dict()["related"]) == 3  # type: ignore[arg-type]
+
+
 def test_a_fault_fits_one_line() -> None:
     assert FAULT.one_line() == "hip.yaml:14:28: unknown key `libary` in a search step"
 
