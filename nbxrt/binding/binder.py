@@ -126,7 +126,8 @@ class Binder:
         Raises: CapabilityError where no device here is of a model that the operation is offered for.
         """
         variants = self.variants.by_model(operation)
-        if list(variants) == [""]:
+        is_apart = self._is_apart(operation, variants)
+        if list(variants) == [""] and not is_apart:
             return self._own_function(operation, variants[""])
         models = {state.model for state in self.listed().all()} or set(variants)
         made = {
@@ -136,11 +137,19 @@ class Binder:
         }
         if not made:
             raise self.failures.not_for_model(operation, models)
-        if len(models) == 1:
+        if len(models) == 1 and not is_apart:
             return made[models.pop()]
-        from nbxrt.binding import sequence
+        from nbxrt.binding import apart
 
-        return sequence.by_model(self, operation, made, self._subject_of(operation))
+        return apart.function(self, operation, made)
+
+    def _is_apart(self, operation: str, variants: "Mapping[str, tuple[Any, ...]]") -> bool:
+        """Whether steps take memory of several devices here that know nothing of each other's; policies see to it."""
+        devices = self.description["devices"]
+        if devices is None or not devices["apart"] or all(variant[0] == "policy" for variant in variants.values()):
+            return False
+        takes_memory = any(kind == "address" for _name, kind, *_rest in self.contract["operations"][operation]["takes"])
+        return takes_memory and bool(self.listed().all()) and bool(self.listed().are_apart())
 
     def _own_function(self, operation: str, variant: "tuple[Any, ...]") -> "Callable[..., Any]":
         """The function of a variant that is steps or a policy."""
@@ -157,28 +166,6 @@ class Binder:
             return True
         devices = self.listed().all()
         return not devices or any(state.model in variants for state in devices)
-
-    def _subject_of(self, operation: str) -> "Callable[..., Any]":
-        """What tells the device that a call is about: it is named, it is its stream's or its memory's, or current."""
-        from nbxrt.binding.addresses import is_minted
-
-        takes = self.contract["operations"][operation]["takes"]
-
-        def which(given: "tuple[Any, ...]") -> "Any":
-            for (_name, kind, *_rest), value in zip(takes, given, strict=True):
-                if kind == "address" and is_minted(value):  # nothing but its own device's way knows what it stands for
-                    return self.addresses.find(value, operation).state
-            for (_name, kind, *_rest), value in zip(takes, given, strict=True):
-                if kind == "device":
-                    return self.listed().all()[value]
-                if kind == "stream" and "queues" in self.description["policies"]:
-                    return self.policy("queues").find(value).state
-                block = self.addresses.look(value) if kind == "address" else None
-                if block is not None:
-                    return block.state
-            return self.state()
-
-        return which
 
     # messages
 

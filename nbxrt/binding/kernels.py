@@ -51,6 +51,7 @@ class Kernels:
         self._binder = binder
         values = binder.values("kernels")
         self._of_parent = False
+        self._are_apart: bool = binder.listed().are_apart()
         self._modules: dict[int, Module] = {}
         self._functions: dict[int, Function] = {}
         self._intermediate = bytes(values.get("intermediate", ()))
@@ -188,6 +189,8 @@ class Kernels:
             finally:
                 slices.release()
         else:
+            if self._are_apart:
+                self._refuse_foreign(target.state, given)
             self._launch(record, target, given, extents)
 
     def _launch(
@@ -266,6 +269,13 @@ class Kernels:
         is_known = isinstance(value, _WIDE) and self._binder.addresses.look(_number(value))
         return "pointer" if is_known else "value"
 
+    def _refuse_foreign(self, state: "State", given: "list[tuple[str, Any]]") -> None:
+        """Refuse memory of another device, of which this one knows nothing. Raises: ArgumentValueError."""
+        for index, (kind, value) in enumerate(given):
+            block = self._binder.addresses.look(_number(value)) if kind == "pointer" else None
+            if block is not None and block.state is not state:
+                raise _foreign(index, block.state, state)
+
     def _placed(self, state: "State", index: int, kind: str, value: "Any") -> "tuple[str, Any]":
         """An address as the object that it lies in, the offset there and the bytes that follow; 0 stands for none.
 
@@ -278,11 +288,7 @@ class Kernels:
             return "buffer", (0, 0, 0)
         block = self._binder.addresses.find(address, "launch_kernel")
         if block.state is not state:
-            raise errors.ArgumentValueError(
-                f"`launch_kernel`: argument {index} is memory of device {block.state.index}, and the stream is of "
-                f"device {state.index}",
-                operation="launch_kernel", parameter="arguments",
-            )  # fmt: skip
+            raise _foreign(index, block.state, state)
         offset = block.offset_of(address)
         if offset and self._slice_alignment is not None:
             alignment = self._slice_alignment(state) // 8
@@ -337,6 +343,11 @@ class Slices:
         """Give every slice up."""
         for made in self._made.values():
             self._release(self._state, made)
+
+
+def _foreign(index: int, home: "State", state: "State") -> errors.ArgumentValueError:
+    said = f"argument {index} is memory of device {home.index}, and the stream is of device {state.index}"
+    return errors.ArgumentValueError(f"`launch_kernel`: {said}", operation="launch_kernel", parameter="arguments")
 
 
 def _number(value: "Any") -> int:

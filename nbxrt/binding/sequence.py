@@ -495,21 +495,3 @@ def part_function(
     named = [STREAM if taken == "stream" else taken for taken in takes]
     lines = [f"def {function}({', '.join((STATE, *named))}):", *slot(source), *script.pooled(body)]
     return compiled(source, lines)
-
-
-def by_model(
-    binder: "Binder", operation: str, made: "Mapping[str, Callable[..., Any]]", which: "Callable[..., Any]"
-) -> "Callable[..., Any]":
-    """The function of an operation whose steps differ by device; `which` gives the device that a call is about."""
-    source = Source(binder, operation)
-    parameters, checks = signature(source), prologue(source)
-    taken = ", ".join(name for name, *_rest in source.entry["takes"])
-
-    def chosen(*given: "Any") -> "Callable[..., Any]":
-        model = which(given).model
-        if model not in made:
-            raise binder.failures.not_for_model(operation, {model})
-        return made[model]
-
-    source.globals["_chosen"] = chosen
-    return compiled(source, [f"def {operation}({parameters}):", *checks, f"return _chosen({taken})({taken})"])

@@ -82,6 +82,11 @@ class Devices:
         """The number of devices that are GPUs."""
         return sum(self._is_gpu(state) for state in self.all())
 
+    def are_apart(self) -> bool:
+        """Whether several devices are here that know nothing of each other's memory."""
+        level = self._spec["apart"]
+        return bool(level) and any(state.at(level) is not self.listed[0].at(level) for state in self.listed)
+
     def numbered(self, index: int) -> State:
         """The device of an ordinal. Raises: DeviceError where there is none at all."""
         try:

@@ -258,6 +258,7 @@ def devices(scope: Scope) -> dict[str, Any] | None:
         "models": {name: _probe(scope, names, each) for name, each in written.models.items()},
         "says": {name: each["says"] for name, each in written.models.items() if "says" in each},
         "functions": _functions(scope, names, written.functions),
+        "apart": written.apart,
     }
 
 

@@ -57,7 +57,10 @@ class Level:
 
 @frozen
 class Devices:
-    """How an API without ordinals lists its devices; `gpu`, `models` and `functions` are calls as written."""
+    """How an API without ordinals lists its devices; `gpu`, `models` and `functions` are calls as written.
+
+    Devices of different handles of the level `apart` know nothing of each other's memory.
+    """
 
     levels: tuple[Level, ...]
     default: tuple[Step, ...] = ()
@@ -65,6 +68,7 @@ class Devices:
     gpu: Mapping[str, Any] = field(factory=dict)
     models: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     functions: Mapping[str, Any] = field(factory=dict)
+    apart: str = ""
 
 
 @frozen
@@ -102,6 +106,7 @@ def devices(data: Mapping[str, Any] | None) -> Devices | None:
         dict(data.get("gpu") or {}),
         dict(data.get("models") or {}),
         dict(data.get("functions") or {}),
+        data.get("apart", ""),
     )
 
 

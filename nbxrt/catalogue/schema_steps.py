@@ -193,6 +193,12 @@ def _part(where: Schema) -> Schema:
     }
 
 
+_APART = (
+    "The level of whose handles each has memory of its own, of which the others know nothing: "
+    "what names memory goes to its device, and a copy between two goes through the host."
+)
+
+
 def top_level() -> Schema:
     """The sections of a file about devices, what is kept of them, and the parts of policies."""
     return {
@@ -200,7 +206,7 @@ def top_level() -> Schema:
             "`devices`",
             "How an API without ordinals lists its devices.",
             {"levels": _levels(), "default": _default(), "gpu": _probe("Tells the devices that are GPUs."),
-             "models": _models(), "functions": _functions()},
+             "models": _models(), "functions": _functions(), "apart": string(NAME, _APART, "handle")},
             ["levels"],
         ),
         "state": {

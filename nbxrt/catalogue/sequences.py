@@ -405,6 +405,10 @@ def check_state(subject: Subject) -> Iterator[Diagnostic]:
             message = f"no level of the devices has the name {quoted(entry['scope'])}"
             hint = did_you_mean(entry["scope"], levels)
             yield subject.diagnostic(("state", name, "scope"), "unknown-name", message, hint=hint)
+    apart = subject.value("devices", "apart")
+    if apart is not None and apart not in levels:
+        message = f"no level of the devices has the name {quoted(apart)}"
+        yield subject.diagnostic(("devices", "apart"), "unknown-name", message, hint=did_you_mean(apart, levels))
     for index, level in enumerate(levels):
         if level in DEVICE_FACTS or level in levels[:index]:
             path = ("devices", "levels", index, "as")

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opencl import drivers, spirv
+from opencl import spirv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = [pytest.mark.tier("all"), pytest.mark.needs("opencl")]
 
@@ -173,44 +172,3 @@ def test_intermediate_code_goes_by_a_function_that_is_asked_for_by_name(run: Cal
         "operation": "module_load",
         "symbol": "clCreateProgramWithILKHR",
     }
-
-
-def test_devices_of_two_kinds_exchange_memory_through_the_host(tmp_path: Path) -> None:
-    """PoCL by buffer objects beside Intel's by addresses: whichever side is first, the one that knows both is asked."""
-    found = drivers.run(
-        "both-buffers",
-        tmp_path,
-        BEGIN
-        + """
-memory, numbers = {}, {}
-for device in range(2):
-    rt.set_device(device)
-    model = rt._binder.state().model
-    memory[model], numbers[model] = rt.malloc(4096), device
-    rt.memset(memory[model], device + 1, 4096)
-copied = []
-for device in range(2):
-    for target, source in ("buffers", "usm"), ("usm", "buffers"):
-        for copy, more in ((rt.memcpy, ()), (rt.memcpy_async, (0,))):
-            rt.set_device(numbers[target])
-            rt.memset(memory[target] + 64, 0, 16)
-            rt.sync()
-            rt.set_device(device)
-            copy(memory[target] + 64, memory[source], 16, "default", *more)
-            rt.sync()
-            rt.set_device(numbers[target])
-            copied.append(read(memory[target] + 64, 16) == bytes([numbers[source] + 1]) * 16)
-rt.set_device(numbers["usm"])
-rt.memset(memory["buffers"], 5, 8)
-copied.append(read(memory["buffers"], 8) == bytes([5]) * 8)
-gone = memory["buffers"]
-rt.free(gone); rt.free(memory["usm"])
-said(models=sorted(memory), copied=copied, refused=[refused(rt.memset, gone, 1, 8)[0],
-     refused(rt.memcpy, ctypes.addressof(live), gone, 1, "default")[0]])
-""",
-        {"LAYER_FOR": "PoCL"},
-    )
-
-    assert found["models"] == ["buffers", "usm"]
-    assert found["copied"] == [True] * 9
-    assert found["refused"] == ["ArgumentValueError"] * 2
