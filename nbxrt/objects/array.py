@@ -1,7 +1,7 @@
 """Arrays: typed, strided views of memory, to hand to kernels and to other libraries. No arithmetic."""
 
 from nbxrt import errors
-from nbxrt.objects import arrayinterface, buffer, copying, dlpack, layout
+from nbxrt.objects import arrayinterface, buffer, copying, dlpack, dtypes, layout
 from nbxrt.objects.copying import Side
 from nbxrt.objects.dtypes import DType, dtype
 from nbxrt.objects.hostmemory import memory_at
@@ -319,11 +319,18 @@ class DeviceArray:
         )  # fmt: skip
 
     def __buffer__(self, _flags: int) -> memoryview:
-        """Its bytes for the host (Python 3.12 and later). Raises: BufferError where the host does not reach it."""
+        """Its elements for the host, typed and shaped (Python 3.12 and later).
+
+        Raises: BufferError where the host does not reach them, or the protocol has no word for such an array.
+        """
         self.memory.check()
         if not self.memory.on_host or not self.is_contiguous():
             raise errors.ExchangeError(f"the host does not reach {self!r}, or it is not contiguous", hint="`.numpy()`")
-        return memory_at(self.ptr, self.nbytes, readonly=self.readonly)
+        letter = dtypes.letter_of(self.dtype)
+        if not letter or (not self.size and self.shape != (0,)):
+            raise errors.ExchangeError(f"the buffer protocol has no word for {self!r}", hint="`.numpy()`")
+        plain: Any = memory_at(self.ptr, self.nbytes, readonly=self.readonly)
+        return plain.cast(letter, self.shape) if self.size else plain.cast(letter)
 
     def buffer(self) -> "Buffer":
         """Its bytes as a Buffer that shares the memory. Raises: ArgumentValueError where it is not contiguous."""

@@ -108,6 +108,15 @@ _BY_FORMAT = {
 }  # fmt: skip
 
 
+#: Those that `memoryview.cast` takes.
+_LETTERS = {name: letter for letter, name in _BY_FORMAT.items() if letter in "?bhiqBHIQfd"}
+
+
+def letter_of(kind: DType) -> str:
+    """The letter of an element type in the buffer protocol, empty where a memoryview has none."""
+    return _LETTERS.get(kind.name, "")
+
+
 def dtype(given: "Any") -> DType:
     """The element type that is meant: a DType, its name, or the type of NumPy, PyTorch, JAX or ml_dtypes.
 

@@ -69,8 +69,13 @@ class Graph(Closing):
     def instantiate(self) -> "Graph":
         """Make it executable, once; `launch` does so where it was not done. Raises: ArgumentValueError, DeviceError."""
         if not self._executable:
-            self._executable = self.device.on(self.runtime.graph_instantiate, self._captured())
-            self._argument = argument(self._executable)
+            made = self.device.on(self.runtime.graph_instantiate, self._captured())
+            with state_of(self.runtime).lock:
+                is_first = not self._executable
+                if is_first:
+                    self._executable, self._argument = made, argument(made)
+            if not is_first:  # another thread was quicker
+                self.device.on(self.runtime.graph_exec_destroy, made)
         return self
 
     def launch(self, stream: "Any" = None) -> None:

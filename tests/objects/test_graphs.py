@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -225,6 +226,17 @@ def test_graphs_are_dropped_from_any_thread(
     in_thread(graphs.clear)
 
     assert live(simulation, "graph", "graph_exec") == 0
+
+
+def test_many_threads_make_a_graph_executable_once(simulation: Simulation) -> None:
+    simulation.sleep("graph_instantiate", 20_000)
+    with nbxrt.Stream().capture() as graph:
+        pass
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len({each.instantiate().executable for each in pool.map(lambda _n: graph.instantiate(), range(4))}) == 1
+
+    assert live(simulation, "graph_exec") == 1
 
 
 def test_the_first_memory_of_a_process_may_be_had_in_a_capture(simulation: Simulation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import nbxrt
@@ -76,7 +77,7 @@ def test_the_host_sees_what_the_buffer_protocol_gives_it(host: Runtime) -> None:
     buffer, array = nbxrt.Buffer(4), nbxrt.zeros((2, 2), "uint8")
 
     buffer.__buffer__(0)[:] = b"abcd"
-    array.__buffer__(0)[1] = 9
+    array.__buffer__(0)[0, 1] = 9
 
     assert buffer.tobytes() == b"abcd"
     assert array.numpy().tolist() == [[0, 9], [0, 0]]
@@ -84,3 +85,26 @@ def test_the_host_sees_what_the_buffer_protocol_gives_it(host: Runtime) -> None:
         array.T[:1].__buffer__(0)
     if sys.version_info >= (3, 12):
         assert bytes(memoryview(buffer)) == b"abcd"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 3)])
+def test_numpy_sees_the_elements_whichever_protocol_it_asks_first(
+    host: Runtime, dtype: str, shape: tuple[int, ...]
+) -> None:
+    """From Python 3.12 on it is the buffer protocol, and the array interface before."""
+    array = nbxrt.zeros(shape, dtype)
+
+    seen = [np.asarray(array)]
+    if dtype not in ("float16", "complex64") and shape != (2, 0, 3):
+        seen.append(np.asarray(array.__buffer__(0)))
+
+    assert [(each.dtype, each.shape) for each in seen] == [(np.dtype(dtype), shape)] * len(seen)
+
+
+def test_elements_that_the_buffer_protocol_has_no_word_for_are_not_taken_for_bytes(host: Runtime) -> None:
+    for array in (nbxrt.zeros(3, "bfloat16"), nbxrt.zeros((2, 0)), nbxrt.zeros(2, "float8_e5m2")):
+        with pytest.raises(BufferError, match=r"the buffer protocol has no word for DeviceArray[^$]*hint: `\.numpy"):
+            array.__buffer__(0)
+    with pytest.raises(TypeError, match="is not made a NumPy array in passing"):
+        np.asarray(nbxrt.zeros(3, "bfloat16"))
