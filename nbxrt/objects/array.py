@@ -330,7 +330,8 @@ class DeviceArray:
         if not letter or (not self.size and self.shape != (0,)):
             raise errors.ExchangeError(f"the buffer protocol has no word for {self!r}", hint="`.numpy()`")
         plain: Any = memory_at(self.ptr, self.nbytes, readonly=self.readonly)
-        return plain.cast(letter, self.shape) if self.size else plain.cast(letter)
+        view: memoryview = plain.cast(letter, self.shape) if self.size else plain.cast(letter)
+        return view
 
     def buffer(self) -> "Buffer":
         """Its bytes as a Buffer that shares the memory. Raises: ArgumentValueError where it is not contiguous."""
