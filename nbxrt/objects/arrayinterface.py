@@ -2,7 +2,7 @@
 
 from nbxrt import errors
 from nbxrt.objects import layout
-from nbxrt.objects.device import Device, as_device
+from nbxrt.objects.device import Device, as_device, devices
 from nbxrt.objects.dtypes import by_typestr
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.stream import as_stream
@@ -116,11 +116,19 @@ def _place(runtime: "Runtime", address: int) -> "tuple[str, Device]":
     """Kind of memory and device of an address, where the backend can tell; else memory of the current device."""
     if not address or not runtime.supports("pointer_attributes"):
         return "device", as_device(None, runtime)
-    word, index, _device, _host = runtime.pointer_attributes(address)
+    word, index, _device, _host = _to_ask(runtime).on(runtime.pointer_attributes, address)
     kinds = {"device": "device", "managed": "managed", "host": "pinned"}
     if word not in kinds:
         raise errors.ExchangeError(f"{address:#x} is {word} memory, and no memory of {runtime.title}", value=address)
     return kinds[word], as_device(max(index, 0), runtime)
+
+
+def _to_ask(runtime: "Runtime") -> Device:
+    """The device to ask where an address lies: one that is in use, since asking makes a context on the current one."""
+    here = as_device(None, runtime)
+    if getattr(runtime.current, "index", None) is not None or runtime.has_context(here.index) is not False:
+        return here
+    return next((each for each in devices(runtime) if runtime.has_context(each.index)), here)
 
 
 def _wait(device: Device, name: str, number: "Any", ordered: "Any") -> None:

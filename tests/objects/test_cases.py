@@ -67,7 +67,15 @@ def test_work_on_the_second_device_touches_no_other(
             work()
         nbxrt.Device(1).sync()
 
+    def take() -> None:
+        array = nbxrt.empty(3, device=1)
+        described = getattr(array, INTERFACE, None)
+        if described:  # another library says nothing of the device in it
+            foreign = nbxrt.asarray(type("Foreign", (), {INTERFACE: described})())
+            assert (foreign.device.index, foreign.ptr) == (1, array.ptr)
+
     in_thread(work)
+    in_thread(take)
     in_thread(work_inside)
 
     assert simulation.contexts() == {1}
