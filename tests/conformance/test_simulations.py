@@ -70,7 +70,8 @@ SEVERAL_CALLS = [
     ("opencl", ("usm",), 70),
     ("opencl", ("svm",), 70),
     ("opencl", ("coarse_svm",), 50),
-    ("opencl", ("usm", "svm", "coarse_svm"), 70),
+    ("opencl", ("buffers",), 50),
+    ("opencl", ("usm", "svm", "coarse_svm", "buffers"), 70),
 ]
 
 
@@ -80,7 +81,7 @@ SEVERAL_CALLS = [
 def test_nothing_is_wrong_where_operations_are_several_calls(
     tmp_path: Path, backend: str, models: tuple[str, ...], most: int, latency: int
 ) -> None:
-    simulation = _simulated(tmp_path, backend, devices=3)
+    simulation = _simulated(tmp_path, backend, devices=4)
     simulation.set_latency(latency)
     if models:
         simulation.set_models(*models)

@@ -43,6 +43,10 @@ TOLD = {
         ("clMemBlockingFreeINTEL", "memory_free"),
         ("clSetKernelArg", "function_set_argument"),
         ("clSetKernelArg", "function_set_local"),
+        ("clSetKernelArg", "function_set_buffer"),
+        ("clCreateBuffer", "buffer_create"),
+        ("clCreateSubBuffer", "buffer_slice"),
+        ("clEnqueueReadBuffer", "buffer_read"),
         ("clGetDeviceInfo", "device_attribute"),
         ("clGetDeviceInfo", "mem_get_info"),
     },
@@ -205,12 +209,13 @@ def test_without_a_driver_the_answer_is_one_sentence(level_zero: Simulation) -> 
 
 
 def test_devices_are_of_the_models_that_are_asked_for(opencl: Simulation) -> None:
-    opencl.devices = 3
-    opencl.set_models("usm", "svm", "coarse_svm")
+    opencl.devices = 5
+    opencl.set_models("usm", "svm", "coarse_svm", "buffers")
     runtime = opencl.open()
 
-    assert [runtime._binder.listed().all()[at].model for at in range(3)] == ["usm", "svm", "coarse_svm"]
-    with pytest.raises(nbxrt.ArgumentError, match="`best` is no model of OpenCL: usm, svm, coarse_svm"):
+    models = [state.model for state in runtime._binder.listed().all()]
+    assert models == ["usm", "svm", "coarse_svm", "buffers", "usm"]
+    with pytest.raises(nbxrt.ArgumentError, match="`best` is no model of OpenCL: usm, svm, coarse_svm, buffers"):
         opencl.set_models("best")
 
 
@@ -323,3 +328,20 @@ def test_a_process_takes_models_faults_and_a_log_from_its_environment(
 
     assert said.split() == ["svm", "clSVMAlloc"]
     assert ("malloc", "out_of_memory") in {(call.operation, call.kind) for call in read_log(tmp_path / "log")}
+
+
+def test_memory_that_is_buffer_objects_has_handles_that_are_no_addresses(opencl: Simulation) -> None:
+    opencl.set_models("buffers")
+    runtime = opencl.open()
+    address, host = runtime.malloc(256), ctypes.create_string_buffer(b"x" * 64, 64)
+    copied = ctypes.create_string_buffer(64)
+
+    runtime.memcpy(address + 128, ctypes.addressof(host), 64, "host_to_device")
+    runtime.memset(address + 160, 7, 8)
+    runtime.memcpy(ctypes.addressof(copied), address + 128, 64, "device_to_host")
+
+    assert copied.raw == b"x" * 32 + b"\7" * 8 + b"x" * 24
+    (buffer,) = [each for each in opencl.ledger() if each.kind == "buffer"]
+    assert buffer.handle not in {each.handle for each in opencl.ledger() if each.kind == "device"}
+    runtime.free(address)
+    assert not [each for each in opencl.ledger() if each.kind in ("buffer", "device")]
