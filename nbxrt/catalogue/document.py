@@ -72,6 +72,10 @@ class Document:
         document, (value, key, written, is_plain) = self.entry(path)
         return Place(Span(document.name, *value), Span(document.name, *key) if key else None, written, is_plain)
 
+    def is_inherited(self, path: Sequence[str | int]) -> bool:
+        """Whether a node stands in another file, which this one extends. Raises: KeyError when there is none."""
+        return self.entry(path)[0].name != self.name
+
     def where(self, path: Sequence[str | int]) -> str:
         """File, line and column of the node at a path, as messages quote them."""
         place = self.place(path)

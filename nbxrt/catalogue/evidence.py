@@ -75,6 +75,19 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
         ]
         known = {field for layout in layouts if layout for field in layout.get("fields", {})}
         yield from _strangers(subject, ("headers", "structs", struct), names, known, ("structs", struct))
+    yield from _uncalled(subject, headers.get("constants") or {})
+
+
+def _uncalled(subject: Subject, named: dict[str, Any]) -> Iterator[Diagnostic]:
+    """Numbers in calls are of functions that the file calls, and of its structures."""
+    calls = [each.spec["call"] for each in (*subject.invocations(), *subject.role_calls())]
+    symbols = {symbol for call in calls for symbol in (call if isinstance(call, list) else [call])}
+    known = symbols | set(subject.mapping("structs"))
+    for name in named:
+        if name not in known and not subject.is_inherited(("headers", "constants", name)):
+            message = f"the file calls no {quoted(name)} and has no such structure, so nothing has a name in a header"
+            hint = did_you_mean(name, known)
+            yield subject.diagnostic(("headers", "constants", name), "unknown-named", message, at="key", hint=hint)
 
 
 def _entries(subject: Subject, enum: str) -> list[tuple[Any, dict[str, Any]]]:

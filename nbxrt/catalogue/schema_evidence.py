@@ -13,6 +13,7 @@ from nbxrt.catalogue.schema_parts import (
     MEMBER,
     NOT_BLANK,
     STRUCT_NAME,
+    SYMBOL,
     VARIABLE,
     Schema,
     choice,
@@ -80,6 +81,7 @@ def headers_rule(contract: Contract) -> Schema:
         role: keyed("names of codes", "Names of the role's status codes by what they mean.", kinds) for role in ROLES
     }
     member = one_or_list(MEMBER, "The member, or the path to it; several where versions differ.", "location.type")
+    passed = one_or_list(CONSTANT, "Names of the numbers that the file gives it.", "VENDOR_DEVICE_NAME")
     structs = {
         "title": "members",
         "description": "Members by the file's name of the field, where the header has another.",
@@ -94,6 +96,15 @@ def headers_rule(contract: Contract) -> Schema:
             "define": optional(strings(MACRO, "Macros that are defined before the headers.", ["VENDOR_C_ONLY"])),
             "enums": optional(keyed("names of words", "Names of the numbers of words and flags.", enums)),
             "codes": optional(keyed("names of codes by role", "Names of status codes by role.", codes)),
+            "constants": optional(
+                {
+                    "title": "names of numbers in calls",
+                    "description": "Names of the numbers that stand in calls, by the function or structure.",
+                    "type": "object",
+                    "propertyNames": {"pattern": SYMBOL},
+                    "additionalProperties": passed,
+                }
+            ),
             "launch": optional(_launch_names(constant)),
             "structs": optional(
                 {

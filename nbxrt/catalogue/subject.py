@@ -98,6 +98,10 @@ class Subject:
         """A node that is not as it should be, or the nearest above it that is there; none where that is the file."""
         return self.document.nearest(path)
 
+    def is_inherited(self, path: Path) -> bool:
+        """Whether a node stands in a file that this one extends."""
+        return self.document.is_inherited(path)
+
     def related(self, path: Path, message: str) -> Related:
         """A node that a fault elsewhere has to do with."""
         return self.document.related(path, message)
@@ -151,6 +155,11 @@ class Subject:
                 for path, call in _calls_below((section,), self.mapping(section)):
                     if path not in self.broken:
                         yield Variant(operation, path, call)
+
+    def role_calls(self) -> Iterator[Variant]:
+        """The calls of the libraries themselves: `version`, `init`, what a code is called."""
+        for path, call in _calls_below(("libraries",), self.mapping("libraries")):
+            yield Variant(self._stand_in("libraries"), path, call)
 
     @staticmethod
     def _stand_in(name: str) -> Operation:

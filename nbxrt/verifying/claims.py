@@ -43,6 +43,16 @@ class Constant:
 
 
 @attrs.frozen
+class Passed:
+    """A number that the file gives a function or a structure: where it says so, to what, at which place there."""
+
+    subject: str
+    of: str
+    place: tuple[int | str, ...]
+    value: int
+
+
+@attrs.frozen
 class Field:
     """A member of a structure: its paths in the headers, of which one counts, where it lies, its type or its size."""
 
@@ -119,13 +129,16 @@ class Claims:
                 yield from (what,) if form == "call" else _in_steps(what[2])
 
     def _role_functions(self) -> Iterator[Function]:
+        for role, key, call in self._role_calls():
+            yield self._function(f"libraries.{role}.{key}", call[1] or role, call)
+
+    def _role_calls(self) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
+        """The calls of each role's library itself: (role, key, call)."""
         for role in self.versions:
             data = self.description["libraries"][role]
             calls = {key: data[key] for key in ("version", "driver_version", "init", "enter", "close")}
             calls |= {f"status.{key}": data["status"][key] for key in ("clear", "name", "text")}
-            for key, call in calls.items():
-                if call:
-                    yield self._function(f"libraries.{role}.{key}", call[1] or role, call)
+            yield from ((role, key, call) for key, call in calls.items() if call)
 
     def _function(self, subject: str, role: str, call: tuple[Any, ...], place: int = 0) -> Function:
         symbols, _role, arguments, returns, *_usual = call
@@ -161,6 +174,25 @@ class Claims:
             named_attributes = self.names.get("launch", {}).get("attributes", {})
             for word, (number, _value, _above) in launch["attributes"].items():
                 yield Constant("launch.attributes", word, named_attributes.get(word, ""), number)
+
+    def named_numbers(self) -> Mapping[str, tuple[str, ...]]:
+        """The names in headers of numbers that stand in calls, by the function or structure that is given them."""
+        return {of: _members(names) for of, names in self.names.get("constants", {}).items()}
+
+    def passed(self) -> Iterator[Passed]:
+        """The numbers that stand in calls, and those that are written into their structures."""
+        for operation, (_line, variants) in self.description["operations"].items():
+            for call in self._calls(variants):
+                yield from _numbers_in(f"operations.{operation}", call)
+        for subject, call in self._kept():
+            yield from _numbers_in(subject, call)
+        for role, key, call in self._role_calls():
+            yield from _numbers_in(f"libraries.{role}.{key}", call)
+        for struct, role in self._structs().items():
+            version = self.versions[self.served(role)]
+            for since, before, _nbytes, _fields, constants in self.description["structs"][struct]:
+                if applies(version, since, before):
+                    yield from (Passed(f"structs.{struct}", struct, (at,), value) for at, value in constants.items())
 
     def _numbers(self, enum: str, role: str) -> Mapping[str, int]:
         entries = self.description["enums"].get(enum, ())
@@ -207,6 +239,20 @@ class Claims:
             names = (each[1] for each in arguments if each[0] == "rows" or each[0].startswith("struct"))
             used.update((name, role) for name in names if name not in used)
         return used
+
+
+def _numbers_in(subject: str, call: tuple[Any, ...]) -> Iterator[Passed]:
+    """The numbers among a call's arguments, in its arrays and in its structures."""
+    for symbol in call[0]:
+        for at, argument in enumerate(call[2]):
+            if argument[0] == "const":
+                yield Passed(subject, symbol, (at,), argument[2])
+            elif argument[0] == "array":
+                numbers = [(place, item) for place, item in enumerate(argument[1]) if isinstance(item, int)]
+                yield from (Passed(subject, symbol, (at, place), number) for place, number in numbers)
+            elif argument[0] == "struct_in":
+                given = [(field, value) for field, value in argument[2] if isinstance(value, int)]
+                yield from (Passed(subject, argument[1], (field,), number) for field, number in given)
 
 
 def _in_steps(steps: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nbxrt.catalogue.document import Document
-    from nbxrt.verifying.claims import Constant, Field, Function, Layout
+    from nbxrt.verifying.claims import Constant, Field, Function, Layout, Passed
 
 HEADER = "header"
 
@@ -77,7 +77,8 @@ def verify(
     claims = Claims(description, descriptions.contract(), by_role, document.data.get("headers", {}), Machine().system)
     found: Findings = {}
     files = tuple(map(Path, headers))
-    signatures = _ask_headers(claims, asking.Headers(files, tuple(map(Path, include)), _macros(claims)), found)
+    asked = asking.Headers(files, tuple(map(Path, include)), _macros(claims))
+    signatures = _ask_headers(claims, asked, document, found)
     notes = [note for file, exported in exports.items() for note in _ask_library(claims, file, exported, found)]
     _leave_unverified(claims, found)
     result = _result(description, document, claims, found, notes)
@@ -122,7 +123,9 @@ def _is_of(name: str, file: str) -> bool:
 # Headers
 
 
-def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> dict[str, tuple[str, str]]:
+def _ask_headers(
+    claims: Claims, headers: asking.Headers, document: Document, found: Findings
+) -> dict[str, tuple[str, str]]:
     """Compare with what headers declare; the role and the signature of each function that they do."""
     if not headers.files:
         return {}
@@ -130,6 +133,7 @@ def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> di
     symbols_of_all = dict.fromkeys(symbol for each in functions for symbol in each.symbols)
     questions = [asking.function(symbol) for symbol in symbols_of_all]
     named = dict.fromkeys(each.name for each in constants if each.name)
+    named |= dict.fromkeys(name for names in claims.named_numbers().values() for name in names)
     questions += [asking.number(f"value of {name}", name) for name in named]
     for layout in layouts:
         questions.append(asking.size(f"size of {layout.name}", layout.name))
@@ -151,6 +155,11 @@ def _ask_headers(claims: Claims, headers: asking.Headers, found: Findings) -> di
         _judge_constants([each for each in constants if each.subject == subject], answers, found)
     for layout in layouts:
         _judge_layout(layout, answers, _row(found, layout.subject))
+    passed = [*claims.passed()]
+    for of, of_numbers in claims.named_numbers().items():
+        values = {name: answers[f"value of {name}"].get("value") for name in of_numbers}
+        is_inherited = document.is_inherited(("headers", "constants", of))
+        _judge_passed(of, values, [each for each in passed if each.of == of], found, is_inherited=is_inherited)
     roles = {symbol: each.role for each in functions for symbol in each.symbols}
     return {
         symbol: (role, recording.written(answers[symbol]))
@@ -208,6 +217,32 @@ def _judge_constants(constants: Sequence[Constant], answers: Mapping[str, Any], 
             _row(found, f"{each.subject}.{each.word}").unknown(why)
 
 
+def _judge_passed(
+    of: str, values: Mapping[str, int | None], passed: Sequence[Passed], found: Findings, *, is_inherited: bool
+) -> None:
+    """Numbers in calls: each name is passed, and at the places of named numbers there are no others."""
+    row = _row(found, f"headers.constants.{of}")
+    if not passed:
+        row.notes.append("nothing is given to it in this version")
+        return
+    given = {each.value % _WRAPS for each in passed}
+    known = {value % _WRAPS for value in values.values() if value is not None}
+    for name, value in values.items():
+        if value is None:
+            row.unknown(f"no header has `{name}`")
+        elif value % _WRAPS in given:
+            row.checked(HEADER)
+        elif not is_inherited:  # else what is given it is another file's to say
+            row.checked(HEADER, [f"nothing gives it `{name}`, which is {value}"])
+    if None not in values.values():
+        places = {each.place for each in passed if each.value % _WRAPS in known}
+        for each in passed:
+            if each.place in places and each.value % _WRAPS not in known:
+                said = f"`{of}` is given {each.value}, which none of its names under `headers` is"
+                _row(found, each.subject).checked(HEADER, [said])
+
+
+_WRAPS = 1 << 64
 _UNNAMED = "the file does not say under `headers` what {} is called"
 
 
@@ -301,7 +336,8 @@ def _identity_faults(identity: Mapping[str, Any], exported: symbols.Exports, fil
 def _leave_unverified(claims: Claims, found: Findings) -> None:
     """Every part of the file has a row, also where nothing was asked about it."""
     kinds: tuple[Callable[[], Iterable[Any]], ...] = (claims.functions, claims.constants, claims.layouts)
-    for subject in dict.fromkeys(each.subject for kind in kinds for each in kind()):
+    named = (f"headers.constants.{of}" for of in claims.named_numbers())
+    for subject in dict.fromkeys((*(each.subject for kind in kinds for each in kind()), *named)):
         row = _row(found, subject)
         if not row.by and not row.notes:
             row.notes.append("nothing was given that tells")
@@ -310,7 +346,7 @@ def _leave_unverified(claims: Claims, found: Findings) -> None:
 def _result(
     description: Mapping[str, Any], document: Document, claims: Claims, found: Findings, notes: Sequence[str]
 ) -> Result:
-    order = ["operations", "devices", "state", "policies", "launch", "libraries", "enums", "structs"]
+    order = ["operations", "devices", "state", "policies", "launch", "libraries", "enums", "structs", "headers"]
     subjects = sorted(found, key=lambda subject: order.index(subject.partition(".")[0]))
     rows = [
         Row(

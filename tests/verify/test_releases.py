@@ -138,6 +138,13 @@ MUTATIONS = {
         "policies.kernels.count",
     ),
     "opencl, a number": (OPENCL, "l2_cache_size: 0x101E", "l2_cache_size: 0x101D", "enums.device_attribute"),
+    "level_zero, a number in a structure": (
+        LEVEL_ZERO,
+        "constants: {stype: 0x16}",
+        "constants: {stype: 0x15}",
+        "headers.constants.ze_host_mem_alloc_desc_t",
+    ),
+    "opencl, a number in a call": (OPENCL, "{uint: 0x102B}", "{uint: 0x102C}", "operations.device_name"),
     "opencl, a code": (OPENCL, "not_ready: -7 ", "not_ready: -9 ", "libraries.runtime.status"),
 }  # fmt: skip
 

@@ -81,7 +81,7 @@ def _toy(folder: Path, **changes: Any) -> Path:
     changes["operations"] = {"pointer_attributes": ABOUT, **changes.get("operations", {})}
     changes.setdefault("structs", {"toyPointer_t": STRUCT})
     changes["enums"] = {"memory_type": {"host": 0, "device": 1}, **changes.get("enums", {})}
-    return toys.write(folder, headers=NAMES, **changes)
+    return toys.write(folder, headers={**NAMES, **changes.pop("headers", {})}, **changes)
 
 
 def _header(folder: Path, *changes: tuple[str, str]) -> Path:
@@ -254,6 +254,79 @@ def test_a_number_may_be_several_bits_of_the_header(tmp_path: Path) -> None:
     result = verifying.verify(toys.write(tmp_path, headers=names), headers=[_header(tmp_path)])
 
     assert _row(result, "enums.memcpy_kind").state is State.OK
+
+
+PIN = (
+    "toyError_t toyLastError(void);",
+    "toyError_t toyLastError(void);\n#define toyPinShared 4\n#define toyPinMapped 8\n"
+    "toyError_t toyPin(void *address, size_t nbytes, unsigned flags, unsigned reserved);",
+)
+
+
+def _pinning(folder: Path, flags: int, *names: str) -> Result:
+    """The toy with a call that passes a number, and the names that it has for it."""
+    call = {"call": "toyPin", "args": ["address", "nbytes", {"uint": flags}, {"uint": 0}]}
+    return _verified(folder, PIN, operations={"host_register": call}, headers={"constants": {"toyPin": [*names]}})
+
+
+def test_a_number_in_a_call_is_compared_with_the_headers_by_its_name(tmp_path: Path) -> None:
+    result = _pinning(tmp_path, 12, "toyPinShared | toyPinMapped")
+
+    assert _faults(result) == {}
+    assert _row(result, "headers.constants.toyPin").state is State.OK
+
+
+def test_a_number_in_a_call_that_none_of_its_names_is_is_wrong(tmp_path: Path) -> None:
+    result = _pinning(tmp_path, 2, "toyPinShared")
+
+    assert _faults(result) == {"headers.constants.toyPin": ("nothing gives it `toyPinShared`, which is 4",)}
+
+
+def test_among_named_numbers_one_without_a_name_is_wrong_where_it_stands(tmp_path: Path) -> None:
+    steps = [{"call": "toyPin", "args": ["address", "nbytes", {"uint": flags}, {"uint": 0}]} for flags in (4, 2)]
+    operations = {"host_register": {"steps": steps}}
+
+    result = _verified(tmp_path, PIN, operations=operations, headers={"constants": {"toyPin": "toyPinShared"}})
+
+    said = "`toyPin` is given 2, which none of its names under `headers` is"
+    assert _faults(result) == {"operations.host_register": (said,)}
+
+
+def test_a_name_of_a_number_that_no_header_has_is_unverified(tmp_path: Path) -> None:
+    result = _pinning(tmp_path, 4, "toyPinShared", "toyPinFast")
+
+    row = _row(result, "headers.constants.toyPin")
+    assert (row.state, row.notes) == (State.UNVERIFIED, ("no header has `toyPinFast`",))
+
+
+def test_numbers_that_are_written_into_a_structure_are_compared_too(tmp_path: Path) -> None:
+    structs = {"toyPointer_t": {**STRUCT, "constants": {"type": 4}}}
+    headers = {"constants": {"toyPointer_t": "toyPinShared"}}
+
+    right = _verified(tmp_path, PIN, structs=structs, headers=headers)
+    wrong = _verified(tmp_path, PIN, structs=structs, headers={"constants": {"toyPointer_t": "toyPinMapped"}})
+
+    assert _row(right, "headers.constants.toyPointer_t").state is State.OK
+    assert "headers.constants.toyPointer_t" in _faults(wrong)
+
+
+def test_a_name_is_of_a_function_that_the_file_calls(tmp_path: Path) -> None:
+    with pytest.raises(nbxrt.DescriptionError, match="the file calls no `toyPinn` and has no such structure"):
+        _verified(tmp_path, headers={"constants": {"toyPinn": "toyPinShared"}})
+
+
+def test_what_a_file_has_replaced_leaves_the_names_of_the_other_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pinning(tmp_path, 4, "toyPinShared")
+    monkeypatch.setenv("NBXRT_BACKEND_PATH", str(tmp_path / "toy.yaml"))
+    child = tmp_path / "child.yaml"
+    pin = "{call: toyPin, args: [address, nbytes, {uint: 16}, {uint: 0}]}"
+    child.write_text(f"contract: 1\nname: child\nextends: toy\noperations: {{host_register: {pin}}}\n", "utf-8")
+
+    result = verifying.verify(child, headers=[tmp_path / "toy_runtime.h"])
+
+    assert _faults(result) == {}
 
 
 def test_of_an_operation_in_steps_every_call_is_checked(tmp_path: Path) -> None:
