@@ -69,7 +69,7 @@ def strings(pattern: str, says: str, example: Sequence[str] | None = None) -> Sc
 
 def one_or_list(pattern: str, says: str, example: str | None = None) -> Schema:
     """A text, or a list of them; the pattern counts for both."""
-    many = strings(pattern, says)
+    many = strings(pattern, says, [example] if example else None)
     return {**many, "type": ["string", "array"], "pattern": pattern, **_examples(example or _USUAL.get(pattern))}
 
 
