@@ -27,8 +27,8 @@ def validate(path: str | os.PathLike[str]) -> tuple[Diagnostic, ...]:
 
     Raises: ArgumentTypeError for what is no path.
     """
-    from nbxrt.catalogue import validation
+    from nbxrt.catalogue import inheritance
 
     if not isinstance(path, (str, os.PathLike)):
         raise errors.wrong_type("`validate`", "the path of a file", path)
-    return validation.validate_file(path)
+    return inheritance.validate_file(path)

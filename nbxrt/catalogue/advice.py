@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue import schema_parts
+from nbxrt.catalogue.diagnostics import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,59 +18,23 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.document import Path
 
 
-#: A hint that would be longer, because of what stands in the file, is none.
-_LONGEST = 160
-
-# The parser's own words, and what is behind them.
-_SYNTAX = {
-    "expected key": "the line is indented like none of those that it belongs to, or something before it is not closed",
-    "expected '-' indicator": "all items of a list begin with `-` in one column; a backend file itself is no list",
-    "mapping values are not allowed": "a key's `:` has a space behind it, and a text with `: ` in it stands in quotes",
-    "unknown escape character": "in double quotes a `\\` begins an escape: use single quotes, or `/`",
-    "cannot start any token": "a text that begins with this character stands in quotes",
-    "alphabetic or numeric character": "a text with `*` or `&` at its beginning or behind a bracket stands in quotes",
-    "expected node content": "a value is missing here, or the `]` or `}` of what is open",
-    "expected ',' or ']'": "the list that begins with `[` ends with `]`",
-    "expected ',' or '}'": "the mapping that begins with `{` ends with `}`",
-    "could not find expected ':'": "every line of a mapping is a key, `:`, a space and a value",
-    "expected <document start>": "the file's one document ends before this: at a bracket, a quote or a `...`",
-    "unexpected end of stream": "a quote or a bracket that begins here is never closed",
-}
-
-
-def for_syntax(problem: str) -> str:
-    """What to look for when the parser gives up with these words."""
-    return next((hint for words, hint in _SYNTAX.items() if words in problem), "")
-
-
-def for_number_as_key(above: list[Any], written: str) -> str:
-    """What a number as a key should be; `above` are the keys that it stands below, the innermost last."""
-    if "kinds" in above[-1:] or "enums" in above[-2:]:
-        return _short(f"the word comes first, then its number: `WORD: {written}`")
-    return f'quote it: `"{written}"`' if written else ""
-
-
 def for_text(path: Path, value: str, pattern: str, contract: Contract) -> str:
     """What a text should be that does not match its pattern."""
     if pattern == schema_parts.VERSION:
         return 'a range is `since`, included, and `before`, not included: `since: "2.0"`'
     if pattern == schema_parts.NAME:
         near = re.sub(r"[^a-z0-9]+", "_", value.lower()).strip("_")
-        return _short(f"write `{near}`") if re.search(pattern, near) and near != value else ""
+        return short(f"write `{near}`") if re.search(pattern, near) and near != value else ""
     called = re.fullmatch(r"([A-Za-z_]\w*)\s*\(.*\)", value, re.DOTALL)
     if called and path[:1] == ("operations",) and (operation := contract.operations.get(str(path[1]))):
         args = f", or `{{call: {called[1]}, args: […]}}`" if operation.c is not None else ""
-        return _short(f"write the symbol alone, `{called[1]}`{args}")
+        return short(f"write the symbol alone, `{called[1]}`{args}")
     return ""
 
 
 def for_type(path: Path, value: Any, types: list[str]) -> str:
     """What a value of a wrong type should be."""
-    return _short(next((hint for tell in _TYPES if (hint := tell(path, value, types))), ""))
-
-
-def _short(hint: str) -> str:
-    return hint if len(hint) <= _LONGEST else ""
+    return short(next((hint for tell in _TYPES if (hint := tell(path, value, types))), ""))
 
 
 def _number_in_quotes(_path: Path, value: Any, types: list[str]) -> str:
@@ -132,7 +97,7 @@ def for_word(path: Path, value: Any) -> str:
         and isinstance(value, str)
         and re.search(r"[/\\]", value)
     ):
-        return _short(f"a place is a step of its own: `{{root: {value}, folder: .}}`")
+        return short(f"a place is a step of its own: `{{root: {value}, folder: .}}`")
     if path[-1:] == ("returns",) and value in ("pointer", "result"):
         return f"write `{{{value}: NAME}}` with the result that it is"
     return ""

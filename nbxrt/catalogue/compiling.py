@@ -33,7 +33,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nbxrt.catalogue import compiling_steps, encodings, reading, stubs
+from nbxrt.catalogue import compiling_steps, encodings, inheritance, reading, sources, stubs
+from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue.model import (
     Backend,
     Evidence,
@@ -48,6 +49,7 @@ from nbxrt.catalogue.model import (
     version,
 )
 from nbxrt.catalogue.resolving import Resolver
+from nbxrt.errors import DescriptionError
 
 #: Parameters of the calls that belong to a role instead of an operation.
 _ROLE_PARAMETERS = {"code": "int", "device": "int"}
@@ -387,13 +389,12 @@ def _read(path: Path, root: Path) -> tuple[dict[str, Any], Any]:
 
 
 def _extended(path: Path) -> tuple[dict[str, Any], Any]:
-    from nbxrt.catalogue import loading, sources  # loading.py compiles with this module
-
     found = sources.find()
     source = found.sources[path.stem]
-    document = loading.whole(source, found).document
-    assert document is not None  # noqa: S101  # there was no fault
-    return document.data, loading.lines(document, source.shown)
+    whole = inheritance.whole(source, found, contracts.load())
+    if whole.faults or whole.document is None:
+        raise DescriptionError(whole.faults)
+    return whole.document.data, inheritance.lines(whole.document, source.shown)
 
 
 def _assigned(name: str, value: Any) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 EXCERPT_WIDTH = 120
 QUOTE_WIDTH = 60
 LISTED = 12
+LONGEST_HINT = 160
 # Notes that people are shown: with place, line and hint a fault has fewer than ten lines. Programs are given all.
 SHOWN = 2
 # Programs are given a line once a fault.
@@ -132,6 +133,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The hint that offers the nearest known word, or an empty text."""
     near = nearest(word, known)
     return f"did you mean `{near}`?" if near else ""
+
+
+def short(hint: str) -> str:
+    """A hint, or none where what stands in the file would make it longer than people read."""
+    return hint if len(hint) <= LONGEST_HINT else ""
 
 
 def path_text(path: Sequence[str | int]) -> str:

@@ -1,17 +1,19 @@
 """Which file extends which, and whether all of them together are right.
 
 layers.py puts the files together; here they are found, read and checked, the base first, so that a fault is told where
-it was made.
+it was made. validation.py checks one document.
 """
 
 from __future__ import annotations
 
 import functools
+import pathlib
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from nbxrt.catalogue import layers, reading, validation
+from nbxrt.catalogue import contract as contracts
+from nbxrt.catalogue import layers, reading, sources, validation
 from nbxrt.catalogue.diagnostics import Diagnostic, Related, did_you_mean, listed, path_text, quoted
 from nbxrt.catalogue.forms import names_in
 from nbxrt.catalogue.sources import BUILT_IN
@@ -19,7 +21,8 @@ from nbxrt.catalogue.subject import Subject
 from nbxrt.errors import DescriptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    import os
+    from collections.abc import Callable, Iterator, Mapping
 
     from nbxrt.catalogue.contract import Contract
     from nbxrt.catalogue.document import Document, Path
@@ -57,6 +60,26 @@ def whole(source: Source, found: Found, contract: Contract) -> Whole:
     return Whole(tuple(chain), merged.document, merged.history, told)
 
 
+def validate_file(path: str | os.PathLike[str], contract: Contract | None = None) -> tuple[Diagnostic, ...]:
+    """Every fault of a file, none when it is right; a file that is no YAML or cannot be read is a fault too."""
+    scanned = reading.scan(pathlib.Path(path), str(path))
+    if scanned.document is None:
+        return scanned.diagnostics
+    told = {(fault.line, fault.column) for fault in scanned.diagnostics}
+    found = _check_with_base(pathlib.Path(path), scanned.document, contract or contracts.load())
+    return validation.in_order(
+        [*scanned.diagnostics, *(each for each in found if (each.line, each.column) not in told)]
+    )
+
+
+def _check_with_base(path: pathlib.Path, document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
+    """Every fault of a file, together with what it extends."""
+    if not validation.is_part(document):
+        return validation.check(document, contract)
+    found = sources.find(path)
+    return whole(found.given(path), found, contract).faults
+
+
 def read(source: Source) -> Document:
     """The document of a file; what was read to find its name is not read again, and a built-in one is read once.
 
@@ -80,6 +103,16 @@ def extends(document: Document) -> str:
     return said if isinstance(said, str) else ""
 
 
+def lines(document: Document, shown: str) -> Callable[[tuple[str | int, ...]], int | str]:
+    """What tells the line of a key, and the file with it where the key stands in a file that this one extends."""
+
+    def line(path: tuple[str | int, ...]) -> int | str:
+        place = document.place(path)
+        return place.line if place.value.file == shown else f"{place.value.file}:{place.line}"
+
+    return line
+
+
 # The chain of files
 
 
@@ -89,7 +122,7 @@ def _chain(
     """The files and their documents, the base first; and what keeps them from being put together."""
     chain, documents = [source], [document]
     while extends(documents[0]):
-        base = found.base(chain[0], extends(documents[0]))
+        base = _base(chain[0], extends(documents[0]), found)
         if base is None:
             return chain, documents, [_unknown_base(chain[0], documents[0], found)]
         if any(base.shown == each.shown for each in chain):
@@ -104,6 +137,17 @@ def _chain(
         chain.insert(0, base)
         documents.insert(0, below)
     return chain, documents, []
+
+
+def _base(source: Source, name: str, found: Found) -> Source | None:
+    """What a file means by a name that it extends: what is in force, and for its own name what it replaced."""
+    if name == source.name:
+        return source.replaced
+    if name in found.sources:
+        return found.sources[name]
+    from nbxrt.catalogue import packages  # only for a name that nothing else has: it reads all metadata
+
+    return packages.sources().get(name)
 
 
 def _unknown_base(source: Source, document: Document, found: Found) -> Diagnostic:

@@ -15,7 +15,7 @@ from nbxrt.catalogue.model import Backend, structure
 from nbxrt.errors import DescriptionError, again
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from nbxrt.catalogue.diagnostics import Diagnostic
     from nbxrt.catalogue.document import Document
@@ -43,17 +43,7 @@ def _with_origin(fault: Diagnostic, source: sources.Source) -> Diagnostic:
 
 def _structured(document: Document | None, shown: str) -> Backend:
     assert document is not None  # noqa: S101  # there was no fault
-    return structure(document.data, file=shown, line=lines(document, shown))
-
-
-def lines(document: Document, shown: str) -> Callable[[tuple[str | int, ...]], int | str]:
-    """What tells the line of a key, and the file with it where the key stands in a file that this one extends."""
-
-    def line(path: tuple[str | int, ...]) -> int | str:
-        place = document.place(path)
-        return place.line if place.value.file == shown else f"{place.value.file}:{place.line}"
-
-    return line
+    return structure(document.data, file=shown, line=inheritance.lines(document, shown))
 
 
 def compiled(source: sources.Source, found: sources.Found, contract: Mapping[str, Any]) -> dict[str, Any]:

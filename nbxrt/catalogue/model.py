@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from nbxrt.catalogue import model_steps
-from nbxrt.catalogue.model_steps import Devices, Entry, PolicyParts, Steps
+from nbxrt.catalogue.model_steps import Devices, Entry, Steps
 from nbxrt.catalogue.policies import POLICIES
 
 if TYPE_CHECKING:
@@ -210,6 +210,14 @@ class Evidence:
     kind: str
     source: str
     operations: tuple[str, ...] = ()
+
+
+@frozen
+class PolicyParts:
+    """What a policy needs from this vendor: steps by part, in all their variants, and plain values."""
+
+    parts: Mapping[str, tuple[Variant, ...]] = field(factory=dict)
+    values: Mapping[str, Any] = field(factory=dict)
 
 
 @frozen

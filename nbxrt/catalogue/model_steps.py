@@ -1,4 +1,4 @@
-"""APIs of objects as frozen values: steps, what is kept of a device, how devices are listed, and policies' parts."""
+"""APIs of objects as frozen values: steps, what is kept of a device, and how devices are listed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from attrs import field, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from nbxrt.catalogue.model import Variant
 
 
 @frozen
@@ -69,14 +67,6 @@ class Devices:
     models: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     functions: Mapping[str, Any] = field(factory=dict)
     apart: str = ""
-
-
-@frozen
-class PolicyParts:
-    """What a policy needs from this vendor: steps by part, in all their variants, and plain values."""
-
-    parts: Mapping[str, tuple[Variant, ...]] = field(factory=dict)
-    values: Mapping[str, Any] = field(factory=dict)
 
 
 def steps(data: Any) -> tuple[Step, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import attrs
 import yaml
 
-from nbxrt.catalogue import advice
+from nbxrt.catalogue import syntax_advice
 from nbxrt.catalogue.diagnostics import Diagnostic, Related, quoted
 from nbxrt.catalogue.document import At, Document, Entry
 
@@ -262,7 +262,7 @@ class _Builder:
             return False
         if not isinstance(key.value, str):
             above = [each.key.value for each in self.stack[:-1] if each.key is not None]
-            hint = advice.for_number_as_key(above, key.written)
+            hint = syntax_advice.for_number_as_key(above, key.written)
             self._report_at(key.at, "non-string-key", f"a key is text, not {_kind(key)}", hint=hint)
             return bool(key.written)
         return True
@@ -354,7 +354,7 @@ class _Builder:
         end = len(self.text.rstrip())
         where = index if index < end else min(began, end)
         notes = _context(error) if began < end else ()
-        hint = advice.for_syntax(problem)
+        hint = syntax_advice.for_syntax(problem)
         self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=notes, hint=hint)
 
     def _index(self, error: yaml.YAMLError, name: str) -> int:

@@ -104,16 +104,6 @@ class Found:
                 return source
         raise KeyError(path)
 
-    def base(self, source: Source, name: str) -> Source | None:
-        """What a file means by a name that it extends: what is in force, and for its own name what it replaced."""
-        if name == source.name:
-            return source.replaced
-        if name in self.sources:
-            return self.sources[name]
-        from nbxrt.catalogue import packages  # only for a name that nothing else has: it reads all metadata
-
-        return packages.sources().get(name)
-
 
 def data_folder(kind: Literal["backends", "schema"], package: Traversable | None = None) -> Traversable:
     """The folder of data files: inside the installed package, or at the top of the checkout that holds it.

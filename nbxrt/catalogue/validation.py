@@ -1,4 +1,4 @@
-"""Whether a backend file is right: its form by the JSON Schema, then its meaning; every fault at once.
+"""Whether a document is right: its form by the JSON Schema, then its meaning; every fault at once.
 
 Nothing is ever fetched: references in the schema are resolved before it is used, and a file's own `$ref` or `$schema`
 is an unknown key. translation.py turns the schema's errors into sentences, meaning.py asks what no schema sees.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import functools
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import meaning, reading, schema, verdicts
+from nbxrt.catalogue import meaning, schema, verdicts
 from nbxrt.catalogue.subject import Subject
 from nbxrt.catalogue.translation import MAX_ERRORS, translated
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator
 
     from nbxrt.catalogue.contract import Contract
@@ -26,16 +23,6 @@ if TYPE_CHECKING:
 
 # What YAML 1.1 readers take for booleans, in the spellings that they do.
 _BOOLEANS = frozenset(spelt for word in ("yes", "no", "on", "off") for spelt in (word, word.title(), word.upper()))
-
-
-def validate_file(path: str | os.PathLike[str], contract: Contract | None = None) -> tuple[Diagnostic, ...]:
-    """Every fault of a file, none when it is right; a file that is no YAML or cannot be read is a fault too."""
-    scanned = reading.scan(Path(path), str(path))
-    if scanned.document is None:
-        return scanned.diagnostics
-    told = {(fault.line, fault.column) for fault in scanned.diagnostics}
-    found = _check_with_base(Path(path), scanned.document, contract or contracts.load())
-    return _in_order([*scanned.diagnostics, *(each for each in found if (each.line, each.column) not in told)])
 
 
 def check(document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
@@ -50,7 +37,7 @@ def check(document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
     subject = Subject.of(document, contract, form.broken)
     faults = [*form.diagnostics, *(meaning.check(subject) if form.is_complete and not is_part(document) else ())]
     misread = _misread_words(document, {(fault.line, fault.column) for fault in faults})
-    return _in_order([*faults, *islice(misread, MAX_ERRORS)])
+    return in_order([*faults, *islice(misread, MAX_ERRORS)])
 
 
 def is_part(document: Document) -> bool:
@@ -58,17 +45,7 @@ def is_part(document: Document) -> bool:
     return isinstance(document.data, dict) and "extends" in document.data
 
 
-def _check_with_base(path: Path, document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
-    """Every fault of a file, together with what it extends."""
-    if not is_part(document):
-        return check(document, contract)
-    from nbxrt.catalogue import inheritance, sources  # which check with this module
-
-    found = sources.find(path)
-    return inheritance.whole(found.given(path), found, contract).faults
-
-
-def _in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Sorted by place; what was found twice, as happens in an aliased node, is said once."""
     once: dict[tuple[object, ...], Diagnostic] = {}
     for each in sorted(diagnostics):

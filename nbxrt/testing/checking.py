@@ -42,9 +42,9 @@ def is_readable(file: Path) -> bool:
 @functools.lru_cache(maxsize=64)
 def _all_faults(file: Path, _changed: int) -> tuple[Diagnostic, ...]:
     """Every fault; the three tests of a file ask one after the other."""
-    from nbxrt.catalogue import validation
+    from nbxrt.catalogue import inheritance
 
-    return validation.validate_file(file)
+    return inheritance.validate_file(file)
 
 
 def _stamp(file: Path) -> int:

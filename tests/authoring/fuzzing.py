@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from nbxrt.catalogue import loading, reading, validation
+from nbxrt.catalogue import inheritance, loading, reading
 from nbxrt.catalogue.sources import data_folder
 from nbxrt.compiled.contract import CONTRACT
 
@@ -123,7 +123,7 @@ def main(seconds: float, first_seed: int) -> None:
 def judged(file: Path, content: bytes) -> tuple[Diagnostic, ...]:
     """The faults of a file with some content, which is compiled when it has none."""
     file.write_bytes(content)
-    found = validation.validate_file(file)
+    found = inheritance.validate_file(file)
     if not found:
         loading.given(str(file), CONTRACT)
     return found

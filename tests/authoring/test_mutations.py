@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import reading, validation
+from nbxrt.catalogue import inheritance, reading, validation
 from nbxrt.catalogue.compiling import compile_backend
 from nbxrt.catalogue.model import structure
 from nbxrt.catalogue.sources import data_folder
@@ -280,7 +280,7 @@ def test_so_is_one_of_a_file_that_extends_another(changed: Changed, folder: Path
     file = folder / "mine.yaml"
     file.write_text(yaml.dump(changed.data, Dumper=Plain, sort_keys=False), "utf-8")
 
-    found = validation.validate_file(file)
+    found = inheritance.validate_file(file)
 
     demand_that_the_change_is_told(reading.scan(file, str(file)).document, changed, found)
 

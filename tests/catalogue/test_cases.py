@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from nbxrt.catalogue import reading, schema, validation
+from nbxrt.catalogue import inheritance, reading, schema
 from nbxrt.catalogue.diagnostics import rendered
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def name(path: Path) -> str:
 
 
 def described(path: Path, contract: Contract) -> str:
-    found = validation.validate_file(path, contract)
+    found = inheritance.validate_file(path, contract)
     text = rendered(found).replace(str(path), path.name) + "\n"
     return re.sub(r"(backends/\w+\.yaml):\d+:\d+", r"\1:LINE:COLUMN", text)  # where a shipped file says it may change
 
 
 @pytest.mark.parametrize("path", VALID, ids=name)
 def test_a_valid_file_has_no_fault(path: Path, contract: Contract) -> None:
-    assert validation.validate_file(path, contract) == ()
+    assert inheritance.validate_file(path, contract) == ()
 
 
 @pytest.mark.parametrize("path", INVALID, ids=name)
@@ -64,7 +64,7 @@ def test_an_invalid_file_has_the_faults_beside_it(path: Path, contract: Contract
 @pytest.mark.parametrize("path", INVALID, ids=name)
 def test_a_fault_is_told_in_fewer_than_ten_lines_and_in_order_of_line(path: Path, contract: Contract) -> None:
     """F12."""
-    found = validation.validate_file(path, contract)
+    found = inheritance.validate_file(path, contract)
 
     assert all(len(fault.render().splitlines()) < 10 for fault in found)
     assert [fault.line for fault in found] == sorted(fault.line for fault in found)

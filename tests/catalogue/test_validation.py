@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator, validators
 
 import nbxrt
 from nbxrt.catalogue import contract as contracts
-from nbxrt.catalogue import reading, schema, validation, verdicts
+from nbxrt.catalogue import inheritance, reading, schema, validation, verdicts
 from nbxrt.catalogue.sources import data_folder
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def test_a_file_that_is_no_mapping_is_told_so(text: str, message: str, tmp_path:
     file = tmp_path / "x.yaml"
     file.write_text(text, "utf-8")
 
-    (fault,) = validation.validate_file(file)
+    (fault,) = inheritance.validate_file(file)
 
     assert (fault.one_line(), fault.path) == (f"{file}:1:1: {message}", "")
 
@@ -343,7 +343,7 @@ def test_a_file_without_a_runtime_is_told_so(toy: dict[str, Any], faults: Faults
 
 
 def test_a_path_that_no_file_system_takes_is_a_fault() -> None:
-    (fault,) = validation.validate_file("a\0b.yaml")
+    (fault,) = inheritance.validate_file("a\0b.yaml")
 
     assert fault.reference == "unreadable-file"
 
