@@ -57,7 +57,7 @@ def _looked_up(runtime: "Runtime", code: int, index: int) -> "tuple[str, Device]
             return kind, as_device(index if kind == "device" else max(index, 0), runtime)
     owner = next((name for name in descriptions.names() if code in _numbers_of(name)), "")
     whose = f"memory of the backend `{owner}`" if owner else "of no backend that is known here"
-    hint = "`nbxrt.asarray` copies it to the device" if code == HOST else ""
+    hint = "`nbxrt.asarray(…, device=…)` copies it to a device" if code == HOST else ""
     raise errors.ExchangeError(
         f"DLPack's device type {code} is {whose}, and {runtime!r} is at work",
         hint=hint,

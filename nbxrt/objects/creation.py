@@ -125,6 +125,10 @@ def copied(array: DeviceArray, device: "Any", stream: "Any", copy: "bool | None"
     if array.device is device:
         return array.copy(stream=stream)
     ordered = as_stream(stream, device)
+    if array.runtime.kind == "cpu" and array.runtime is not device.runtime:  # of the backend `host`
+        new = made(array.shape, array.dtype, device, ordered, "device")
+        new.copy_from(array.tobytes(), stream=stream)
+        return new
     source = array.contiguous()
     new = made(source.shape, source.dtype, device, ordered, "device")
     new.copy_from(source, stream=ordered)

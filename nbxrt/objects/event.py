@@ -28,7 +28,7 @@ class Event(Closing):
 
     __slots__ = (
         "__weakref__", "_arguments", "_calls", "_current", "_device_idx", "_is_only", "_process", "device", "handle",
-        "is_recorded", "runtime", "timing",
+        "interprocess", "is_recorded", "runtime", "timing",
     )  # fmt: skip
 
     device: Device
@@ -45,11 +45,13 @@ class Event(Closing):
                 "an event for other processes cannot record its time", hint="`timing=False`", parameter="timing"
             )
         device = as_device(device)
-        self._stand_for(device, device.on(_created, device.runtime, timing, blocking, interprocess), timing)
+        handle = device.on(_created, device.runtime, timing, blocking, interprocess)
+        self._stand_for(device, handle, timing, interprocess)
 
-    def _stand_for(self, device: Device, handle: int, timing: bool) -> None:
+    def _stand_for(self, device: Device, handle: int, timing: bool, interprocess: bool) -> None:
         self.device, self.runtime, self._device_idx = device, device.runtime, device.index
-        self.handle, self.timing, self.is_recorded = handle, timing, False
+        self.handle, self.timing, self.interprocess = handle, timing, interprocess
+        self.is_recorded = False
         self._calls, self._current = device.runtime.prebuilt, device.runtime.current
         #: The arguments of the last prebuilt call: making them anew costs a fifth of it.
         self._arguments = argument(handle), None
@@ -138,7 +140,7 @@ class Event(Closing):
     def ipc_handle(self) -> "Handle":
         """A handle for another process, which can be pickled; of an event that was made with `interprocess=True`.
 
-        Raises: CapabilityError, DeviceError.
+        Raises: CapabilityError, DeviceError; ArgumentValueError for another event, and for one that is closed.
         """
         from nbxrt.objects import ipc
 
@@ -150,7 +152,7 @@ class Event(Closing):
         from nbxrt.objects import ipc
 
         event = cls.__new__(cls)
-        event._stand_for(*ipc.open_event(handle), timing=False)  # noqa: SLF001
+        event._stand_for(*ipc.open_event(handle), timing=False, interprocess=False)  # noqa: SLF001
         return event
 
     def _close(self, on: "Callable[..., object]") -> None:

@@ -86,7 +86,7 @@ def plain_of_buffer(buffer: "Buffer") -> Handle:
     if memory.export is None:
         raise errors.ArgumentValueError(
             f"{buffer!r} has no handle for other processes: `ipc_get_mem_handle` takes an allocation of the driver's "
-            f"own, and this is {_origin(memory)}",
+            f"own, and this is {_origin(memory) if buffer.nbytes else 'no memory at all'}",
             hint="`Buffer(nbytes, shareable=True)` is one", value=buffer,
         )  # fmt: skip
     return Handle("memory", memory.device, memory.export, offset=buffer.ptr - memory.address, nbytes=buffer.nbytes)
@@ -103,8 +103,6 @@ def _policy(memory: Memory) -> "Policy":
 
 def _origin(memory: Memory) -> str:
     """What memory is a part of, in words."""
-    if not memory.nbytes:
-        return "no memory at all"
     if not memory.is_counted:
         return f"memory of somebody else on {memory.device}"
     if memory.kind != "device":
@@ -164,9 +162,18 @@ class _Closing:
 
 
 def of_event(event: "Event") -> Handle:
-    """A handle of an event that was made with `interprocess=True`. Raises: CapabilityError, DeviceError."""
+    """A handle of an event that was made with `interprocess=True`.
+
+    Raises: CapabilityError, DeviceError; ArgumentValueError for another event, and for one that is closed.
+    """
     _demand(event.runtime, "ipc_get_event_handle", event.device)
-    return Handle("event", event.device, event.device.on(event.runtime.ipc_get_event_handle, event.usable_handle()))
+    handle = event.usable_handle()
+    if not event.interprocess:
+        raise errors.ArgumentValueError(
+            f"{event!r} was not made here for other processes", hint="`Event(timing=False, interprocess=True)` is",
+            value=event,
+        )  # fmt: skip
+    return Handle("event", event.device, event.device.on(event.runtime.ipc_get_event_handle, handle))
 
 
 def open_event(handle: "Any") -> "tuple[Device, int]":

@@ -387,8 +387,13 @@ class TestPlaces:
     def test_an_array_of_another_backend_in_this_process_is_refused(self, cuda: Simulation) -> None:
         other = nbxrt.empty(3, device=nbxrt.Device(0, runtime=opened("host")))
 
-        with pytest.raises(nbxrt.ExchangeError, match=r"`nbxrt\.asarray` copies it to the device"):
+        with pytest.raises(nbxrt.ExchangeError, match=r"`nbxrt\.asarray\(…, device=…\)` copies it to a device"):
             nbxrt.from_dlpack(other)
+        other.buffer().fill(1)
+        for each in (other, other[::2], other[:0], other.view("uint8")):
+            copied = nbxrt.asarray(each, device=0)
+            assert (copied.device, copied.dtype) == (nbxrt.Device(0), each.dtype)
+            assert copied.numpy().tolist() == each.numpy().tolist()
 
     def test_a_device_that_is_not_there_is_named(self, cuda: Simulation) -> None:
         with pytest.raises(nbxrt.DeviceIndexError, match=r"7, and there are 2"):

@@ -67,6 +67,25 @@ def test_another_process_waits_for_an_event(simulation: Simulation, other: Calla
     assert other("print(nbxrt.Event.from_ipc_handle(handle).query())", event.ipc_handle(), simulation) == "True"
 
 
+def test_an_event_that_was_not_made_for_others_has_no_handle_and_says_what_to_do(cuda: Simulation) -> None:
+    closed = nbxrt.Event(timing=False, interprocess=True)
+    handle = closed.ipc_handle()
+    handle.process = 1
+    events = nbxrt.Event(), nbxrt.Event(timing=False), nbxrt.Event.from_ipc_handle(handle)
+    closed.close()
+    cuda.clear()
+
+    for event in events:
+        with pytest.raises(
+            nbxrt.ArgumentValueError, match=r"was not made here for other[^$]*hint: `Event\(timing=False"
+        ):
+            event.ipc_handle()
+    with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
+        closed.ipc_handle()
+
+    assert [call.operation for call in cuda.log()] == []
+
+
 def test_memory_without_a_handle_of_its_own_says_what_to_do(simulation: Simulation) -> None:
     with pytest.raises(nbxrt.ArgumentValueError, match=r"has no handle[^$]*hint: `Buffer\(nbytes, shareable=True\)`"):
         nbxrt.Buffer(64, kind="pinned").ipc_handle()
