@@ -128,11 +128,15 @@ class Handles:
         return Handles(self._what, of_parent=self._of_parent or bool(self._table))
 
 
-class OrderedStreams:
-    """Streams of a backend whose every call has finished when it returns: there is never anything to wait for."""
+class Synchronous:
+    """Streams and events of a backend whose every call has finished when it returns: nothing is ever waited for.
+
+    Times are the host's clock's.
+    """
 
     def __init__(self, _binder: "Binder") -> None:
         self._streams = Handles("stream")
+        self._events = Handles("event")
 
     def stream_create(self) -> int:
         return self._streams.add(True)
@@ -147,24 +151,16 @@ class OrderedStreams:
         self._streams.remove(stream)
 
     def stream_sync(self, stream: int) -> None:
-        self.check(stream)
+        self._check(stream)
 
     def stream_query(self, stream: int) -> bool:
-        self.check(stream)
+        self._check(stream)
         return True
 
-    def check(self, stream: int) -> None:
+    def _check(self, stream: int) -> None:
         """Refuse a stream that is not there; 0 is the default stream."""
         if stream:
             self._streams.get(stream)
-
-
-class HostClock:
-    """Events by the host's clock, for backends whose calls have finished when they return."""
-
-    def __init__(self, binder: "Binder") -> None:
-        self._events = Handles("event")
-        self._streams: OrderedStreams = binder.policy("ordered_streams")
 
     def event_create(self) -> int:
         return self._events.add([True, None])
@@ -178,7 +174,7 @@ class HostClock:
         self._events.remove(event)
 
     def event_record(self, event: int, stream: int) -> None:
-        self._streams.check(stream)
+        self._check(stream)
         self._events.get(event)[1] = time.perf_counter_ns()
 
     def event_sync(self, event: int) -> None:
@@ -189,7 +185,7 @@ class HostClock:
         return True
 
     def stream_wait_event(self, stream: int, event: int) -> None:
-        self._streams.check(stream)
+        self._check(stream)
         self._events.get(event)
 
     def event_elapsed(self, start: int, end: int) -> float:
@@ -222,8 +218,7 @@ def _marks(binder: "Binder") -> "Any":
 POLICIES: "dict[str, Callable[[Binder], Any]]" = {
     "current_device": CurrentDevice,
     "system_memory": SystemMemory,
-    "ordered_streams": OrderedStreams,
-    "host_clock": HostClock,
+    "synchronous": Synchronous,
     "listed_devices": _of("states", "ListedDevices"),
     "queues": _of("queues", "Queues"),
     "marks": _marks,

@@ -50,8 +50,12 @@ def _model_of(subject: Subject, path: Path) -> str:
 
 
 def check_kinds(subject: Subject) -> Iterator[Diagnostic]:
-    """An address that stands for an object without one is the device's alone."""
+    """An address that stands for an object without one is the device's alone, and no pointer."""
     for minting in _sound(subject):
+        if subject.value("handles") != "object":
+            message = f"{quoted(minting.step['as'])} stands for an object, and the file's handles are pointers"
+            hint = "add `handles: object`"
+            yield subject.diagnostic((*minting.path, "as"), "wrong-handles", message, hint=hint)
         kind = minting.step.get("memory", "device")
         if kind != "device":
             message = f"{quoted(minting.step['as'])} is an address that the host cannot use, and no {kind} memory"

@@ -81,10 +81,10 @@ POLICIES = {
         asks=(("device_attribute", DEVICE_ATTRIBUTES),),
     ),
     "address_table": Policy("What nbxrt itself knows of an address.", ("pointer_attributes",)),
-    "ordered_streams": Policy(
-        "Streams of a backend in which every call has finished when it returns.", groups=("stream",)
+    "synchronous": Policy(
+        "Streams, and events by the host's clock, of a backend whose every call has finished when it returns.",
+        groups=("stream", "event"),
     ),
-    "host_clock": Policy("Events by the host's clock.", ("stream_wait_event",), ("event",)),
     "queues": Policy(
         "Streams that are the vendor's queues, with the work in flight on each.",
         ("stream_create", "stream_create_flags", "stream_destroy", "stream_sync", "stream_query", "sync"),

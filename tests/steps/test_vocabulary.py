@@ -10,7 +10,7 @@ from nbxrt import descriptions
 from nbxrt.catalogue.policies import POLICIES
 
 #: What one shipped backend alone uses, and why that is so in docs/design.md.
-ALONE = dict.fromkeys(("current_device", "system_memory", "ordered_streams", "host_clock"), "host")
+ALONE = dict.fromkeys(("current_device", "system_memory", "synchronous"), "host")
 
 
 def _users() -> dict[str, set[str]]:
