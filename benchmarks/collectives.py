@@ -1,6 +1,6 @@
 """Collectives between the devices of this machine: bandwidth, latency and host cost, beside PyTorch's and bare ctypes.
 
-    python benchmarks/collectives.py [--ranks N] [--json FILE] [--largest BYTES] [--simulated]
+    python benchmarks/collectives.py [--ranks N] [--json FILE] [--largest BYTES] [--repeat N] [--simulated]
 
 Each device has a process. In it nbxrt and torch.distributed, where torch is installed, use one copy of the vendor's
 library and the same device, and are measured in turn. Bus bandwidth is the bytes over the time, times 2 (n - 1) / n.
@@ -98,12 +98,17 @@ class Rank:
         """Nanoseconds that a call takes of the host, in bursts that never fill the queue."""
         array, raw = nbxrt.empty(256, "float32", device=self.rank), self._bare()
         address, handle, stream = array.ptr, self.comm.link.handle, self.stream
+        event = self.runtime.event_create_flags(timing=False)
+        record = self.runtime.prepared("event_record", event, stream)
+        prepared = self.runtime.prepared("all_reduce", address, address, 256, "float32", "sum", handle, stream)
         variants: dict[str, Callable[[], float]] = {
             "bare ctypes": lambda: self._burst(lambda: raw(address, address, 256, 7, 0, handle, stream)),
             "nbxrt": lambda: self._burst(lambda: self.comm.all_reduce(array, stream=stream)),
             "nbxrt operation": lambda: self._burst(
                 lambda: self.runtime.all_reduce(address, address, 256, "float32", "sum", handle, stream)
             ),
+            "the same, prepared": lambda: self._burst(prepared),
+            "prepared, with the vendor's record of an event": lambda: self._burst(lambda: (prepared(), record())),
         }
         if self.torch is not None:
             tensor = self.torch.zeros(256, device=f"cuda:{self.rank}")
@@ -138,10 +143,10 @@ def _torch(rank: int, size: int, folder: Path) -> Any:
     return torch
 
 
-def one_rank(rank: int, size: int, folder: Path, largest: int) -> None:
+def one_rank(rank: int, size: int, folder: Path, largest: int, repeat: int) -> None:
     own = Rank(rank, size, folder)
     rows = [own.bandwidth(nbytes) for nbytes in SIZES if nbytes <= largest]
-    cost = own.host_cost()
+    cost = [own.host_cost() for _turn in range(repeat)]
     version = ".".join(map(str, own.runtime.version("collectives")))
     own.comm.close()
     if own.torch is not None:
@@ -182,12 +187,13 @@ def main() -> None:
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--largest", type=int, default=SIZES[-1])
+    parser.add_argument("--repeat", type=int, default=1, help="how often the host cost is measured")
     parser.add_argument("--simulated", action="store_true")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--peers", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
-        one_rank(int(asked.one[0]), int(asked.one[1]), Path(asked.one[2]), asked.largest)
+        one_rank(int(asked.one[0]), int(asked.one[1]), Path(asked.one[2]), asked.largest, asked.repeat)
     elif asked.peers:
         print(json.dumps(peer_copies(min(1 << 30, asked.largest))))
     else:
@@ -199,7 +205,7 @@ def _all(asked: argparse.Namespace) -> None:
         folder = Path(place)
         environ = _environment(asked, folder)
         size = asked.ranks or (2 if asked.simulated else nbxrt.open(environ["BENCH_BACKEND"]).device_count())
-        command = [sys.executable, __file__, "--largest", str(asked.largest)]
+        command = [sys.executable, __file__, "--largest", str(asked.largest), "--repeat", str(asked.repeat)]
         ranks = [
             subprocess.Popen(
                 [*command, "--one", str(rank), str(size), place], env=environ, stdout=subprocess.PIPE, text=True
@@ -239,9 +245,10 @@ def _print(facts: dict[str, Any]) -> None:
     print("|---" * (len(names) + 1) + "|")
     for row in facts["all_reduce"]:
         print(f"| {row['bytes']} | " + " | ".join(f"{row[name]:.1f}" for name in names) + " |")
-    print("\n| host cost of a call | ns | over bare ctypes |\n|---|---|---|")
-    for name, cost in facts["host ns"].items():
-        print(f"| {name} | {cost:.0f} | {cost - facts['host ns']['bare ctypes']:.0f} |")
+    for costs in facts["host ns"]:
+        print("\n| host cost of a call | ns | over bare ctypes |\n|---|---|---|")
+        for name, cost in costs.items():
+            print(f"| {name} | {cost:.0f} | {cost - costs['bare ctypes']:.0f} |")
     for name, speed in facts.get("peer GB/s", {}).items():
         print(f"\npeer copy, {name}: {speed:.1f} GB/s", end="")
     print()

@@ -1,6 +1,6 @@
 """Check the collectives of this machine's real devices: a process for each, and NumPy says what is right.
 
-    python scripts/gpu_collectives.py [BACKEND] [--ranks N] [--json FILE]
+    python scripts/gpu_collectives.py [BACKEND] [--ranks N] [--json FILE] [--only PROGRAM ...]
 
 It runs the programs of tests/distributed/scenarios.py that the tests run on simulated devices, those in which a rank
 is late or killed among them, and beside them the example's training. Exit status 1 when anything is wrong.
@@ -42,6 +42,9 @@ PROGRAMS: tuple[tuple[str, dict[str, str], int], ...] = (
     ("a_rank_is_late", {"TIMEOUT": "2"}, 0),
     ("a_rank_is_killed", {}, -9),
     ("a_rank_that_ends", {}, -9),
+    ("a_rank_that_ends_as_it_joins", {}, -9),
+    ("a_rank_leaves", {}, 0),
+    ("closing_in_another_order", {}, 0),
     ("an_exit_in_the_middle", {}, 4),
     ("a_fork", {}, 0),
     *(("a_rank_that_ends_in_the_middle", {"OPERATION": operation}, -9) for operation in CALLS),
@@ -88,14 +91,16 @@ def main() -> None:
     parser.add_argument("backend", nargs="?", default="")
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", nargs="+", metavar="PROGRAM")
     asked = parser.parse_args()
     runtime = nbxrt.open(asked.backend or nbxrt.gpu_backend())
     size = asked.ranks or runtime.device_count()
     version = ".".join(map(str, runtime.version("collectives")))
     print(f"{runtime.title}, {size} devices ({runtime.device_name(0)}), collectives {version}\n")
     rows = []
+    programs = [each for each in PROGRAMS if not asked.only or each[0] in asked.only]
     with ThreadPoolExecutor(JOBS) as pool:
-        for row in pool.map(lambda each: run(*each, size, runtime.name), PROGRAMS):
+        for row in pool.map(lambda each: run(*each, size, runtime.name), programs):
             rows.append(row)
             print(f"{'wrong' if row['wrong'] else 'fine':<6} {row['seconds']:6.2f} s  {row['program']}", flush=True)
             if row["wrong"]:
