@@ -10,7 +10,7 @@ from nbxrt.distributed.checks import Arguments, Checks, demand_reduction, second
 from nbxrt.distributed.datatypes import datatype_of
 from nbxrt.distributed.groups import Group
 from nbxrt.distributed.links import FAILURES, MESSAGES, Link, Lost
-from nbxrt.distributed.progress import Progress
+from nbxrt.distributed.progress import Progress, joining
 from nbxrt.distributed.repeating import keep, keep_repeat
 from nbxrt.distributed.spans import Spans
 from nbxrt.distributed.standing import Standing, Work
@@ -157,7 +157,9 @@ class Communicator:
             raise self.standing.meaning("split", failure) from failure.__cause__
         if not members:
             return None
-        return start(link, identity, members.index(self.rank), len(members), timeout=self.timeout)
+        rank, size = members.index(self.rank), len(members)
+        with joining(identity, rank, size) as progress:
+            return start(link, rank, size, timeout=self.timeout, progress=progress)
 
     def share(self, buffer: Buffer) -> list[Buffer | None]:
         """The buffer of every rank, in order of rank: its memory itself on the same host, None on another.
@@ -302,16 +304,9 @@ def _there(operation: str, out: Any) -> Any:
     return out
 
 
-def start(link: Link, identity: bytes, rank: int, size: int, *, timeout: float) -> Communicator:
-    """The communicator of a link that all ranks have joined; `identity` is the same on all of them, and nobody else's.
-
-    Raises: CommunicatorError.
-    """
-    progress = Progress(identity, rank, size)
-    try:
-        communicator = Communicator(link, rank, size, timeout=timeout, progress=progress)
-        communicator.barrier()
-    finally:
-        progress.joined()
+def start(link: Link, rank: int, size: int, *, timeout: float, progress: Progress) -> Communicator:
+    """The communicator of a link that all ranks have joined. Raises: CommunicatorError."""
+    communicator = Communicator(link, rank, size, timeout=timeout, progress=progress)
+    communicator.barrier()
     progress.begin()
     return communicator

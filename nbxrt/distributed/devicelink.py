@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nbxrt.runtime import Runtime
+
+#: Seconds after which who waits for other ranks looks whether one has ended.
+_LOOK = 0.2
 
 
 class DeviceLink:
@@ -41,10 +45,19 @@ class DeviceLink:
         self._destroy, self._abort = runtime.comm_destroy, _abort_of(runtime)
 
     @classmethod
-    def join(cls, runtime: Runtime, device: int, identity: bytes, rank: int, size: int, seconds: float) -> DeviceLink:
+    def join(
+        cls,
+        runtime: Runtime,
+        device: int,
+        identity: bytes,
+        rank: int,
+        size: int,
+        seconds: float,
+        who_is_lost: Callable[[], str] = nobody,
+    ) -> DeviceLink:
         """Join a communicator; returns when all ranks have.
 
-        Raises: Stuck when they have not in so many seconds; DeviceError.
+        Raises: Stuck when they have not in so many seconds; Lost when one of them is; DeviceError.
         """
         runtime.set_device(device)
 
@@ -52,7 +65,7 @@ class DeviceLink:
             runtime.set_device(device)
             return int(runtime.comm_init_rank(size, identity, rank))
 
-        return cls(runtime, device, within(seconds, join), rank, size, seconds)
+        return cls(runtime, device, within(seconds, join, who_is_lost), rank, size, seconds)
 
     def prepared(self, name: str, arguments: tuple[Any, ...], stream: int) -> Callable[[], object]:
         self._refuse_if_left()
@@ -202,10 +215,10 @@ def _abort_of(runtime: Runtime) -> Callable[[int], Any]:
     return leave
 
 
-def within(seconds: float, function: Callable[[], Any]) -> Any:
+def within(seconds: float, function: Callable[[], Any], who_is_lost: Callable[[], str] = nobody) -> Any:
     """What a call into the library answers, which waits for other ranks. The thread that waits longer is left behind.
 
-    Raises: Stuck; what the function raises.
+    Raises: Stuck; Lost; what the function raises.
     """
     answer: list[Any] = []
 
@@ -217,7 +230,11 @@ def within(seconds: float, function: Callable[[], Any]) -> Any:
 
     thread = threading.Thread(target=run, name="nbxrt collectives", daemon=True)
     thread.start()
-    thread.join(seconds)
+    end = time.monotonic() + seconds
+    while thread.is_alive() and time.monotonic() < end:
+        thread.join(min(_LOOK, max(end - time.monotonic(), 0)))
+        if thread.is_alive() and (said := who_is_lost()):
+            raise Lost(said)
     if not answer:
         raise Stuck
     value, error = answer[0]

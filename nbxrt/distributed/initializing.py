@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt import errors
 from nbxrt.distributed.communicator import Communicator, start
 from nbxrt.distributed.joining import demand_runtime, join
+from nbxrt.distributed.progress import joining
 from nbxrt.distributed.stagedlink import StagedLink
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def _joined(world: World, runtime: Runtime, device: int, timeout: float) -> Comm
         if runtime.kind != "cpu":
             runtime.set_device(device)
             link = StagedLink(link, runtime, device, world.rank, world.size)
-        return start(link, name, world.rank, world.size, timeout=timeout)
+        with joining(name, world.rank, world.size) as progress:
+            return start(link, world.rank, world.size, timeout=timeout, progress=progress)
     identity, failure = b"", None
     if world.rank == 0:
         try:

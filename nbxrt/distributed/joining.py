@@ -8,7 +8,8 @@ from nbxrt import errors
 from nbxrt.distributed.checks import seconds_of
 from nbxrt.distributed.communicator import Communicator, start
 from nbxrt.distributed.devicelink import DeviceLink
-from nbxrt.distributed.links import Stuck
+from nbxrt.distributed.links import Lost, Stuck
+from nbxrt.distributed.progress import joining
 
 if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
@@ -21,11 +22,14 @@ def join(runtime: Runtime, device: int, identity: bytes, rank: int, size: int, t
     """
     _demand_rank(rank, size)
     seconds_of(timeout)
-    try:
-        link = DeviceLink.join(runtime, device, identity, rank, size, timeout)
-    except Stuck:
-        raise _not_joined(rank, size, timeout) from None
-    return start(link, identity, rank, size, timeout=timeout)
+    with joining(identity, rank, size) as progress:
+        try:
+            link = DeviceLink.join(runtime, device, identity, rank, size, timeout, progress.ended)
+        except Stuck:
+            raise _not_joined(rank, size, f"the others did not join within {timeout:g} s", timeout) from None
+        except Lost as lost:
+            raise _not_joined(rank, size, f"{lost} before all had joined") from None
+        return start(link, rank, size, timeout=timeout, progress=progress)
 
 
 def demand_runtime(runtime: Any) -> Runtime:
@@ -45,9 +49,10 @@ def _demand_rank(rank: Any, size: Any) -> None:
         raise errors.ArgumentValueError(f"rank {rank} is none of a communicator of {size}", parameter="rank")
 
 
-def _not_joined(rank: int, size: int, seconds: float) -> errors.CommunicatorTimeoutError:
-    return errors.CommunicatorTimeoutError(
-        f"rank {rank} of {size}: the others did not join within {seconds:g} s",
+def _not_joined(rank: int, size: int, why: str, seconds: float = 0.0) -> errors.CommunicatorError:
+    kind = errors.CommunicatorTimeoutError if seconds else errors.CommunicatorError
+    return kind(
+        f"rank {rank} of {size}: {why}",
         hint="see whether all ranks started, and whether their hosts reach each other",
         operation="comm_init_rank",
         rank=rank,

@@ -6,6 +6,7 @@ other hosts have no slot here, and nothing is said about them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from itertools import count
@@ -86,6 +87,10 @@ class Progress:
             if standing == _GONE or not _lives(process)
         }
 
+    def ended(self) -> str:
+        """The first rank of this host that has ended; empty when there is none."""
+        return next((said for said in self.gone().values()), "")
+
     def lost(self) -> str:
         """The first rank that will not come as far as this one, since it has ended or left; empty when there is none.
 
@@ -131,6 +136,19 @@ class Progress:
             slot = tuple(self._slots[_NUMBERS * rank : _NUMBERS * rank + 4])
             if slot[_PROCESS] and rank != self.rank:
                 yield rank, slot
+
+
+@contextlib.contextmanager
+def joining(identity: bytes, rank: int, size: int) -> Iterator[Progress]:
+    """The progress of ranks that join a communicator, found by what is the same for all of them and nobody else.
+
+    By the end of the block all ranks of this host have found it, or no more of them will.
+    """
+    progress = Progress(identity, rank, size)
+    try:
+        yield progress
+    finally:
+        progress.joined()
 
 
 def _said(rank: int, process: int, what: str) -> str:

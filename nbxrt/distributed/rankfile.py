@@ -28,7 +28,8 @@ class RankFile:
     def __init__(self, path: Path, nbytes: int) -> None:
         self._path, self._file = path, _held(path)
         try:
-            os.ftruncate(self._file, nbytes)
+            os.lseek(self._file, nbytes - 1, os.SEEK_SET)  # ranks that disagree on their number never make it shorter
+            os.write(self._file, b"\0")
             self.map = mmap.mmap(self._file, nbytes)
         except OSError:
             os.close(self._file)
@@ -43,11 +44,11 @@ class RankFile:
 
 def file_of(identity: bytes, nbytes: int) -> RankFile | None:
     """The file of a communicator; None where the ranks of a host can share none."""
-    path = path_of(identity)
     try:
+        path = path_of(identity)
         remove_abandoned(path.parent)
         return RankFile(path, nbytes)
-    except OSError:
+    except (OSError, TypeError):  # what is no identity is for the library's operation to refuse
         return None
 
 

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ranks import Array, join, meet, raised, took_at_most, wait_for_files
 import nbxrt
 import nbxrt.distributed as dist
 from nbxrt import errors
+from nbxrt.distributed.progress import joining
 from nbxrt.distributed.rankfile import path_of
 from nbxrt.memory.allocator import account_of
 
@@ -193,11 +195,26 @@ def a_rank_that_ends_as_it_joins() -> None:
     runtime.set_device(rank)
     identity = meet("first", rank, runtime.comm_unique_id() if rank == 0 else b"", [0, 1])[0]
     if rank == 1:
-        runtime.comm_init_rank(2, identity, 1)
-        os.kill(os.getpid(), signal.SIGKILL)
+        with joining(identity, 1, 2):
+            runtime.comm_init_rank(2, identity, 1)
+            os.kill(os.getpid(), signal.SIGKILL)
     with took_at_most(10):
         assert "rank 0 of 2, `barrier`: " in str(told(lambda: dist.join(identity, 0, 2, timeout=20)))
     assert not path_of(identity).exists()
+
+
+def a_rank_that_ends_before_all_have_joined() -> None:
+    """The last one does not come, and the one before it ends: the first need not wait until its time is over."""
+    rank, runtime = int(os.environ["RANK"]), nbxrt.open("cuda")
+    runtime.set_device(rank)
+    identity = meet("first", rank, runtime.comm_unique_id() if rank == 0 else b"", [0, 1, 2])[0]
+    if rank == 1:
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    if rank < 2:
+        with took_at_most(10):
+            error = told(lambda: dist.join(identity, rank, 3, timeout=60))
+        assert "rank 0 of 3: rank 1 (process" in str(error)
+        assert "has ended before all had joined" in str(error)
 
 
 def closing_in_another_order(comm: Any) -> None:
