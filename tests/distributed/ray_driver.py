@@ -44,6 +44,9 @@ JOBS: dict[str, Any] = {
     "killed": lambda: dist.ray.run(
         scenario, "a_rank_is_killed", workers=3, gpus_per_worker=0, environment={**HOST, "TELL": sys.argv[1]}
     ),
+    "differ": lambda: dist.ray.run(
+        scenario, "a_split_beside_another_call", workers=2, gpus_per_worker=0, environment=HOST
+    ),
     "late": lambda: dist.ray.run(late, workers=3, gpus_per_worker=0, environment=HOST),
     "both": lambda: dist.ray.run(
         world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}

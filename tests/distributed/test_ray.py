@@ -76,5 +76,9 @@ def test_shares_that_make_no_sense_are_refused_before_ray_waits_for_them(answers
     assert answers["words"] == "ArgumentTypeError: a worker takes a number of GPU, not '1'"
 
 
+def test_calls_that_differ_break_the_communicator_by_name(answers: Mapping[str, Any]) -> None:
+    assert answers["differ"] == [[0, "host", 0], [1, "host", 0]]
+
+
 def test_what_a_worker_raises_is_raised_by_the_run(answers: Mapping[str, Any]) -> None:
     assert answers["raises"] == "AttributeError: module 'devices' has no attribute 'no such scenario'"
