@@ -67,13 +67,13 @@ def copy(target: Side, source: Side, device: "Device", stream: "Any") -> None:
         if side.memory is not None:
             side.memory.check()
             refuse_stranger("the memory", side.memory.device.runtime, device.runtime)
-    is_inside = target.memory is not None and source.memory is not None
-    if is_inside and 0 < abs(target.address - source.address) < target.nbytes:
+    apart = abs(target.address - source.address) if target.memory is not None and source.memory is not None else None
+    if apart is not None and 0 < apart < target.nbytes:
         raise errors.ArgumentValueError("the two sides of a copy overlap, which no vendor copies", value=target.address)
     if target.memory is not None and target.memory.readonly:
         raise errors.ArgumentValueError(f"{target} may only be read", value=target.address)
     ordered = as_stream(stream, device)
-    if not source.nbytes:
+    if not source.nbytes or apart == 0:
         return
     _give(target, source, device, ordered)
     if stream is None:
