@@ -39,7 +39,8 @@ def _version(description: Description, role: str, wanted: str | None, runtime: V
             raise errors.ArgumentValueError(f"a version is numbers with dots, not {wanted!r}")
         version = tuple(map(int, wanted.split(".")))
         if majors and version[0] not in majors:
-            raise errors.ArgumentValueError(f"{description['file']} has no `{role}` of major {version[0]}: {majors}")
+            known = ", ".join(map(str, majors))
+            raise errors.ArgumentValueError(f"{description['file']} has no `{role}` of major {version[0]}, but {known}")
         return version
     if not majors:
         return runtime if data["version"] else ()

@@ -11,6 +11,7 @@ import attrs
 
 from nbxrt.catalogue import advice, schema_parts
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, nearest, quoted
+from nbxrt.catalogue.forms import C_TYPES
 from nbxrt.catalogue.schema_extends import REQUIRED
 from nbxrt.catalogue.verbs import VERBS
 from nbxrt.catalogue.wrong_values import without_arguments
@@ -136,7 +137,11 @@ def _missing_keys(missing: list[Missing], document: Document, contract: Contract
             continue
         else:
             message = f"missing key{'s' * (len(keys) > 1)} {listed(keys)} in {title}"
-        yield document.diagnostic(path, "missing-key", message, at="key")
+        hint = _C_TYPE if "type" in keys and title.endswith(" argument") else ""
+        yield document.diagnostic(path, "missing-key", message, at="key", hint=hint)
+
+
+_C_TYPE = f"`type` is the C type that is passed: {', '.join(C_TYPES)}"
 
 
 def _call_without_arguments(path: Path, document: Document, contract: Contract) -> Diagnostic:

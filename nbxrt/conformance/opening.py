@@ -20,12 +20,17 @@ def opened(name: str | os.PathLike[str] | None, library: str | os.PathLike[str] 
 
     `library` is the file of the runtime library, or a folder that holds the libraries of all roles, as
     `nbxrt simulate` writes one. Nothing is put in force when it is given.
-    Raises: as `nbxrt.open`; ArgumentValueError for a folder that has none of the libraries.
+    Raises: as `nbxrt.open`; ArgumentValueError for a folder that has none of the libraries, and for a backend whose
+    functions are the process's own.
     """
     if name is None or library is None:
         return runtimes.open(name)
     description = descriptions.load(name)
     descriptions.demand_trust(description)
+    if any(step == "process" for step, *_rest in description["libraries"]["runtime"]["search"]):
+        raise errors.ArgumentValueError(
+            f"{description['title']} takes no library: its functions are the process's own", backend=description["name"]
+        )
     machine = Machine(environ={**os.environ, **_variables(description, os.path.abspath(library))})
     runtime = runtimes.Runtime(description, descriptions.contract(), machine)
     runtime._open()  # noqa: SLF001  # as `nbxrt.open` does

@@ -78,6 +78,7 @@ def test_what_is_wrong_is_a_finding(cli: CommandLine, simulate: Callable[..., Si
         (("host", "--group", "streams"), "did you mean `stream`?"),
         (("host", "--device", "1"), "`device`"),
         (("host", "--library", "nowhere.so"), "nowhere.so"),
+        (("host", "--library", __file__), "Host memory takes no library: its functions are the process's own"),
         (("--library", "."), "--library needs NAME"),
         (("hip", "--library", "."), "has no library of AMD ROCm HIP: it would have one of libamdhip64.so.7"),
         (("host", "--group", "error", "--junit", "nowhere/report.xml"), "nowhere/report.xml"),

@@ -73,7 +73,8 @@ def test_what_the_headers_declare_can_be_kept(header: CommandLine) -> None:
         (("host",), "give --header FILE, --library FILE, or both"),
         (("host", "--header", "nowhere.h"), "nowhere.h"),
         (("hots", *STANDARD), "did you mean `host`?"),
-        (("cuda", *STANDARD, "--version", "9"), "no `runtime` of major 9"),
+        (("cuda", *STANDARD, "--version", "9"), "no `runtime` of major 9, but 13, 12, 11"),
+        (("nowhere.yaml", *STANDARD), "the file cannot be read: no such file"),
         (("cuda", *STANDARD, "--version", "drivers=12"), "no library of its own for drivers"),
     ],
 )
