@@ -72,6 +72,8 @@ class Kernels:
         self._slice, self._unslice, self._slice_alignment = (
             binder.optional_part("kernels", part) for part in ("slice", "unslice", "slice_alignment")
         )
+        #: Of which the beginning of a slice is a multiple, in bytes, by device.
+        self._alignments: dict[State, int] = {}
         #: By the model of device; there an argument that is an address is an object.
         self._set_buffers = binder.parts_by_model("kernels", "set_buffer")
         self._set_shared, self._end, self._type_name = (
@@ -291,7 +293,9 @@ class Kernels:
             raise _foreign(index, block.state, state)
         offset = block.offset_of(address)
         if offset and self._slice_alignment is not None:
-            alignment = self._slice_alignment(state) // 8
+            if state not in self._alignments:
+                self._alignments[state] = self._slice_alignment(state) // 8
+            alignment = self._alignments[state]
             if offset % alignment:
                 raise errors.ArgumentValueError(
                     f"`launch_kernel`: argument {index} begins {offset} bytes inside its allocation, and "

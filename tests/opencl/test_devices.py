@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opencl import drivers
+from opencl.test_conformance import CONFORM
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,15 @@ def refused(call, *given):
 def _run(pair: str, folder: Path, program: str) -> dict[str, Any]:
     driver, more, _models = PAIRS[pair]
     return drivers.run(driver, folder, BEGIN + program, more)
+
+
+@PAIR
+def test_the_whole_suite_passes_and_skips_nothing(pair: str, tmp_path: Path) -> None:
+    """On one device alone, it skips that each has memory and streams of its own."""
+    report = _run(pair, tmp_path, CONFORM)
+
+    assert report["wrong"] == []
+    assert report["skipped"] == []
 
 
 @PAIR

@@ -231,9 +231,10 @@ def test_an_unknown_stream_is_refused_before_the_driver_would_follow_it(run: Cal
     assert all("unknown, or destroyed already" in each for each in found["refused"][:4])
 
 
-def test_six_threads_work_at_the_same_time(run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("driver", ["pocl", "pocl-buffers"])
+def test_six_threads_work_at_the_same_time(run: Callable[..., Any], driver: str) -> None:
     found = run(
-        "pocl",
+        driver,
         """
         import threading
         rt = nbxrt.open("opencl")
