@@ -229,7 +229,7 @@ def _told(change: Statement) -> Related:
 
 def _changes(fault: Diagnostic, merged: Merged, documents: list[Document]) -> list[Statement]:
     """What the files above say of what a fault names, what they take out first; of its own file only that."""
-    last = [statements[-1] for statements in merged.history.values()]
+    last = {(each[-1].document.name, each[-1].path): each[-1] for each in merged.history.values()}.values()
     above = [
         each
         for each in last

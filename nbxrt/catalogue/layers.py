@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt.catalogue.diagnostics import Related, did_you_mean, path_text, quoted
-from nbxrt.catalogue.schema_extends import CHANGES
+from nbxrt.catalogue.schema_extends import CHANGES, SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _OWN = ("extends", "override")
 # What the topmost file says for itself alone: what others know of their vendors is not known of this one.
 _TOP = ("evidence",)
-
-# Sections whose entries are units. In `libraries` the units are a level deeper: the keys of each role.
-_SECTIONS = ("presence", "libraries", "structs", "messages", "enums", "needs", "operations", "absent", "headers")
 
 # Sections that are there even when nothing is left in them.
 _ALWAYS = ("libraries", "operations")
@@ -127,7 +124,7 @@ class _Merge:
                 self.order.setdefault(key, {})
                 if key == "libraries":
                     self._say_libraries(document, value)
-                elif key in _SECTIONS:
+                elif key in SECTIONS:
                     for name in value:
                         self.order[key].setdefault(name)
                         self._say(Statement(document, (key, name)))
@@ -299,7 +296,7 @@ class _Merge:
         data: dict[str, Any] = {}
         entries: dict[str | int, tuple[Document, Entry]] = {}
         for key, names in self.order.items():
-            if key not in _SECTIONS:
+            if key not in SECTIONS:
                 self._place(data, entries, key, self.units[(key,)])
                 continue
             section = self._libraries(names) if key == "libraries" else self._mapping(key, names)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nbxrt.catalogue.diagnostics import Diagnostic
     from nbxrt.catalogue.document import Path
-    from nbxrt.catalogue.subject import Subject, Variant
+    from nbxrt.catalogue.subject import Subject
 
 # Sizes of C types on the 64-bit systems that nbxrt runs on, which are also their alignments.
 SIZES = {
@@ -317,21 +317,19 @@ def check_required(subject: Subject) -> Iterator[Diagnostic]:
 
 def check_versions_are_known(subject: Subject) -> Iterator[Diagnostic]:
     """Variants by version need a library that can tell its version, by a call or by the file's name."""
-    told: set[str] = set()
+    users: dict[str, list[tuple[Path, str]]] = {}
     for variant in subject.variants():
-        if not _range(dict(variant.spec)).is_everything and variant.operation.name not in told:
-            told.add(variant.operation.name)
-            yield from _unknown_version(subject, variant)
+        role, library = subject.library(subject.role_of(variant))
+        if not _range(dict(variant.spec)).is_everything and library is not None and not _tells_version(library):
+            users.setdefault(role, []).append((variant.path, variant.operation.name))
+    for role, found in users.items():
+        what = f"by version, and the library `{role}` has neither `version` nor majors"
+        facts = subject.lacking(found, (f"differs {what}", f"differ {what}"), of=("libraries", role))
+        yield subject.diagnostic(found[0][0], "unknown-version", **facts, at="key")
 
 
-def _unknown_version(subject: Subject, variant: Variant) -> Iterator[Diagnostic]:
-    role, library = subject.library(subject.role_of(variant))
-    if library is None or "version" in library or all("major" in name for name in library.get("names", ({},))):
-        return
-    message = (
-        f"`{variant.operation.name}` differs by version, and the library `{role}` has neither `version` nor majors"
-    )
-    yield subject.diagnostic(variant.path, "unknown-version", message, at="key")
+def _tells_version(library: dict[str, Any]) -> bool:
+    return "version" in library or all("major" in name for name in library.get("names", ({},)))
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (

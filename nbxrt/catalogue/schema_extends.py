@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Lists that a file may change instead of replacing them, by the name of their definition.
 CHANGES = ("prepend", "append", "remove")
+#: Sections whose entries are replaced one by one; in `libraries` the keys of each role are.
+SECTIONS = ("presence", "libraries", "structs", "messages", "enums", "needs", "operations", "absent", "headers")
 #: How much such a list holds: its items are compared with each other.
 MOST_ITEMS = 64
 

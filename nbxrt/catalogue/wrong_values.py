@@ -12,7 +12,7 @@ import attrs
 
 from nbxrt.catalogue import advice
 from nbxrt.catalogue.diagnostics import Diagnostic, did_you_mean, listed, path_text, quoted
-from nbxrt.catalogue.schema_extends import CHANGES
+from nbxrt.catalogue.schema_extends import CHANGES, SECTIONS
 from nbxrt.catalogue.schema_parts import PLATFORMS, VERSION
 
 if TYPE_CHECKING:
@@ -93,12 +93,19 @@ def empty_library_name(error: Error, _types: object = None) -> Diagnostic | None
 
 def _turned_off(error: Error, _types: list[str]) -> Diagnostic | None:
     """What has to be there, in a file that would take it out of the one that it extends."""
-    is_unit = len(error.path) <= (3 if error.path[:1] == ("libraries",) else 2)
-    if error.instance is not None or not is_unit or "extends" not in (error.document.data or ()):
+    if error.instance is not None or "extends" not in (error.document.data or ()):
         return None
     if not error.document.place(error.path).written:
         return None  # nothing was written: what was meant to stand there is told
-    return error.diagnostic("required-key", f"{quoted(path_text(error.path))} is required, and cannot be taken out")
+    name, depth = quoted(path_text(error.path)), len(error.path)
+    if error.path in (("evidence",), ("override",)):
+        return error.diagnostic("nothing-to-change", f"{name} is a file's own, so there is nothing to take out")
+    if error.path[0] in SECTIONS and depth == 1:
+        hint = "take out its entries, each by `null`"
+        return error.diagnostic("required-key", f"{name} cannot be taken out as a whole", hint=hint)
+    if depth > (3 if error.path[0] == "libraries" else 2 if error.path[0] in SECTIONS else 1):
+        return None  # it is a part of what is replaced as a whole
+    return error.diagnostic("required-key", f"{name} is required, and cannot be taken out")
 
 
 def _misspelt_change(error: Error, types: list[str]) -> Diagnostic | None:
@@ -137,8 +144,10 @@ def without_arguments(operation: Operation, symbol: str) -> dict[str, str]:
 def _version_float(error: Error, _types: list[str]) -> Diagnostic | None:
     if not isinstance(error.instance, float) or error.schema.get("pattern") != VERSION:
         return None
-    message = f"the version {error.written} is a number with a fraction, where `12.10` is `12.1`"
-    return error.diagnostic("float-version", message, hint=_quote_it(error))
+    message = f"the version {error.written} is a number with a fraction, as which `12.10` is `12.1`"
+    is_version = re.search(VERSION, str(error.document.place(error.path).written)) is not None
+    hint = _quote_it(error) if is_version else 'write it in quotes: `"12.4"`'
+    return error.diagnostic("float-version", message, hint=hint)
 
 
 def _odd_number(error: Error, types: list[str]) -> Diagnostic | None:
@@ -167,7 +176,9 @@ _OLD_BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off":
 
 
 def _unquoted_text(error: Error, types: list[str]) -> Diagnostic | None:
-    is_scalar = isinstance(error.instance, (bool, int, float))
+    is_scalar = isinstance(error.instance, (bool, int, float)) or bool(
+        error.instance is None and types == ["string"] and error.document.place(error.path).written
+    )
     if not is_scalar or "string" not in types or {"array", "object"} & set(types):
         return None
     return error.diagnostic("wrong-type", f"expected text, found {_found(error)}", hint=_quote_it(error))

@@ -197,7 +197,17 @@ def test_two_codes_that_are_one_number_are_refused(toy: dict[str, Any], faults: 
 
 @pytest.mark.parametrize(
     ("since", "reference"),
-    [("12.10", "float-version"), ("12", None), ('"12.10"', None), ("12.4.1", None), ("-1", "out-of-range")],
+    [
+        ("12.10", "float-version"),
+        ("12", None),
+        ('"12.10"', None),
+        ("12.4.1", None),
+        ("-1", "out-of-range"),
+        ("012", "bad-text"),
+        ("1_2", "bad-text"),
+        ('"12.04"', None),
+        ("true", "wrong-type"),
+    ],
 )
 def test_a_version_is_text_or_an_integer(
     since: str, reference: str | None, toy: dict[str, Any], faults: Faults
@@ -232,6 +242,7 @@ def test_12_and_12_0_are_one_version(toy: dict[str, Any], faults: Faults) -> Non
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
+        ("title: Toy", "title: ~", "title: expected text, found null"),
         ("title: Toy", "title: NO", "title: `NO` is text here, and a boolean to other YAML readers"),
         ("name: toy", "name: on", "name: `on` is text here, and a boolean to other YAML readers"),
         ("platforms:\n- linux", "platforms:\n- off", "platforms[0]: unknown value `off`"),

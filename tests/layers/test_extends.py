@@ -232,6 +232,29 @@ def test_null_on_what_is_required_is_told_with_both_places(layered: Layered) -> 
     assert [*map(str, fault.related)] == [f"what is extended says it at {layered.folder / 'toy.yaml'}:{line}:3"]
 
 
+@pytest.mark.parametrize(
+    ("said", "reference", "message"),
+    [
+        ("presence: null", "required-key", "`presence` cannot be taken out as a whole"),
+        ("operations: null", "required-key", "`operations` cannot be taken out as a whole"),
+        ("evidence: null", "nothing-to-change", "`evidence` is a file's own, so there is nothing to take out"),
+        ("interop: {dlpack: null}", "wrong-type", "expected a mapping, found null"),
+        ("absent: {malloc: null}", "required-operation", "`malloc` is required, and cannot be absent"),
+    ],
+)
+def test_null_on_what_is_no_unit_says_what_is(layered: Layered, said: str, reference: str, message: str) -> None:
+    """F17."""
+    fault = layered.fault(said, base="cuda")
+
+    assert (fault.reference, fault.message, fault.line) == (reference, message, 4)
+
+
+def test_a_library_without_its_version_is_told_once_for_all_that_differs_by_it(layered: Layered) -> None:
+    faults = layered.faults("libraries: {runtime: {version: null}}\n", base="cuda")
+
+    assert [(fault.reference, fault.line) for fault in faults] == [("inherited-ranges", 4), ("unknown-version", 4)]
+
+
 def test_null_on_an_unknown_key_is_an_unknown_key(layered: Layered) -> None:
     """F17, F18."""
     assert layered.fault("nonsense: null\n").reference == "unknown-key"
