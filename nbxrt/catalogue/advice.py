@@ -105,4 +105,6 @@ def for_word(path: Path, value: Any) -> str:
 
 def for_key(path: Path, key: str, at_the_top: tuple[str, ...]) -> str:
     """Where a key belongs that is unknown where it stands."""
+    if key.lower().startswith(("x-", "x_")):
+        return "a key for the file's own use begins with `x-`, and stands at the top of the file"
     return f"`{key}` stands at the top of the file, not in here" if path and key in at_the_top else ""

@@ -57,8 +57,14 @@ def told(
     unknown: Iterable[Unknown], missing: Iterable[Missing], document: Document, contract: Contract
 ) -> Iterator[Diagnostic]:
     """The faults behind unknown and missing keys."""
-    yield from (_unknown_key(each, document, contract) for each in unknown)
+    yield from (_unknown_key(each, document, contract) for each in _without_heads(unknown))
     yield from _missing_keys(_not_misspelt(missing, unknown, contract), document, contract)
+
+
+def _without_heads(unknown: Iterable[Unknown]) -> Iterator[Unknown]:
+    """What is unknown, less what stands beside a misspelt key that tells the form: what the others are is not known."""
+    misspelt = {each.path for each in unknown if each.title == "an argument" and nearest(each.key, each.known)}
+    return (each for each in unknown if each.path not in misspelt or nearest(each.key, each.known))
 
 
 def _unknown_key(unknown: Unknown, document: Document, contract: Contract) -> Diagnostic:

@@ -22,6 +22,7 @@ from nbxrt.catalogue import (
 )
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, quoted
 from nbxrt.catalogue.forms import names_in
+from nbxrt.catalogue.schema_libraries import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,8 +65,8 @@ def check_same_as(subject: Subject) -> Iterator[Diagnostic]:
 def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
     """Every call finds its library among the file's."""
     known = subject.mapping("libraries")
-    if not known:
-        return
+    if not known or any(path[:1] == ("libraries",) and path[1:2] not in _ROLES for path in subject.faulty):
+        return  # a role that is misspelt may be the one that is called
     users: dict[str, list[tuple[Path, str]]] = {}
     for variant in subject.invocations():
         role = subject.role_of(variant)
@@ -83,6 +84,7 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic((*path, "library"), "unknown-role", message)
 
 
+_ROLES = [(role,) for role in ROLES]
 _CALLS = ("version", "driver_version", "init", "enter", "has_context", "close")
 
 

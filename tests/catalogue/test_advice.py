@@ -64,6 +64,11 @@ MISTAKES = {
         "    operations: {}\n    search:",
         "`operations` stands at the top of the",
     ),
+    "a note in an operation": (
+        FREE,
+        "{call: toyFree, x-note: mine}",
+        "a key for the file's own use begins with `x-`, and stands at the top",
+    ),
     "another case": ("stream_query", "streamQuery", "did you mean `stream_query`?"),
 }
 
@@ -78,6 +83,25 @@ def test_the_hint_says_what_was_meant(right: str, wrong: str, hint: str, contrac
         found += validation.check(scanned.document, contract)
 
     assert any(fault.hint.startswith(hint) for fault in found), [*map(str, found)]
+
+
+SLIPS = {
+    "a role": ("  runtime:", "  runtim:"),
+    "an argument's form": ("[address]", "[{parm: address, type: int}]"),
+    "a required operation": ("  memset: toyFill", "  memest: toyFill"),
+    "a search step's place": ("folder: lib}", "foldr: lib}"),
+    "a library's names": ("    names:", "    nams:"),
+}
+
+
+@pytest.mark.parametrize(("right", "wrong"), SLIPS.values(), ids=SLIPS)
+def test_one_slip_is_one_fault(right: str, wrong: str, contract: Contract) -> None:
+    assert PLAIN.count(right) == 1
+    document = reading.read(PLAIN.replace(right, wrong).encode(), "toy.yaml")
+
+    (fault,) = validation.check(document, contract)
+
+    assert fault.hint.startswith("did you mean `")
 
 
 def test_a_hint_is_no_longer_than_people_read(contract: Contract) -> None:
