@@ -158,7 +158,7 @@ class Runtime(Operations):
             raise errors.ArgumentValueError(
                 f"`{operation}` is no operation of the contract", hint=f"did you mean `{close}`?" if close else ""
             )
-        if not self._binder.available(operation):
+        if not self._binder.available(operation, device):
             return False
         attribute = self.description["needs"].get(operation)
         if device is None or attribute is None:

@@ -159,13 +159,14 @@ class Binder:
 
         return sequence.operation_function(self, operation, variant)
 
-    def _has_model(self, operation: str) -> bool:
-        """Whether a device here is of a model that the operation is offered for; so it is where there is no device."""
+    def _has_model(self, operation: str, device: "int | None") -> bool:
+        """Whether a device here, or that one, is of a model that the operation is offered for; none here: it is."""
         variants = self.variants.by_model(operation)
         if "" in variants:
             return True
         devices = self.listed().all()
-        return not devices or any(state.model in variants for state in devices)
+        asked = devices if device is None else devices[device : device + 1]
+        return not asked or any(state.model in variants for state in asked)
 
     # messages
 
@@ -311,11 +312,14 @@ class Binder:
                 for symbols, role in missing:
                     self.typed(self.library(role), operation, symbols, None, (), keep_gil=False)
 
-    def available(self, operation: str) -> bool:
-        """Whether the operation can be called: it is offered here, for this version, and the library exports it."""
+    def available(self, operation: str, device: "int | None" = None) -> bool:
+        """Whether the operation can be called: it is offered here, for this version, and the library exports it.
+
+        With a device, whether it is offered for that device's model.
+        """
         try:
             variant = self.variants.of(operation)
-            return self.variants.exports(variant) and (variant[0] not in BY_MODEL or self._has_model(operation))
+            return self.variants.exports(variant) and (variant[0] not in BY_MODEL or self._has_model(operation, device))
         except (errors.CapabilityError, errors.LibraryNotFoundError):
             return False
 

@@ -167,7 +167,8 @@ def _why_not(bench: Bench, operation: str) -> str:
             return first_line(error)
         return f"`{operation}` is not supported, and calling it raises nothing"
     if bench.devices and not runtime.supports(operation, bench.device):
-        return f"`{operation}`: the device's `{runtime.description['needs'][operation]}` is 0"
+        attribute = runtime.description["needs"].get(operation)
+        return f"`{operation}`: " + (f"the device's `{attribute}` is 0" if attribute else "not for the device's model")
     return ""
 
 

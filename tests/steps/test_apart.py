@@ -90,6 +90,16 @@ def test_memory_is_filled_by_its_own_device(two: Callable[..., Two], models: tup
     assert [here.read(address, 4096) for address in here.memory] == [b"\4" * 4096, b"\3" * 4096]
 
 
+def test_what_a_device_offers_follows_from_its_model(two: Callable[..., Two]) -> None:
+    here = two(("svm", "buffers"))
+
+    assert here.runtime.supports("malloc_host")
+    assert [here.runtime.supports("malloc_host", device) for device in range(2)] == [True, False]
+    here.runtime.set_device(1)
+    with pytest.raises(nbxrt.CapabilityError, match="for devices of the model `buffers`: their memory is buffer"):
+        here.runtime.malloc_host(64)
+
+
 def test_a_copy_between_two_devices_beyond_an_end_is_refused(two: Callable[..., Two]) -> None:
     here = two(("svm", "usm"))
 
