@@ -316,10 +316,10 @@ class PageSource:
 
     def _give_back(self, needed: int, growing: "Heap", place: "tuple[int, int]") -> None:
         """Give back free pieces of at least as many bytes, as far as there are any, but none of the growing place."""
-        if needed <= 0:
-            return
         low, high = place
         for heap in sorted(self._heaps, key=lambda each: (not each.is_large, each is growing)):
+            if needed <= 0:
+                return
             if self._home.captures.holds(heap.stream):
                 continue
             if heap is not growing and heap.is_worth_joining():
