@@ -9,7 +9,8 @@ several rounds every other one goes through the allocators backwards, and each t
 `--handles` replays `expandable` with other largest pieces of physical memory: the trade between time and waste, which
 `--plot` draws.
 
-Then the hot path, in one process and in turn: allocating and freeing 1 MiB from a warm pool.
+Then the hot path, in one process and in turn: allocating and freeing 1 MiB from a warm pool, and beside a million live
+blocks. What a plain dict of as many addresses costs more than an empty one is the control.
 """
 
 from __future__ import annotations
@@ -211,15 +212,19 @@ def replayed(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
     }
 
 
-def _account(policy: str, simulate: str | None) -> Any:
+def _runtime(simulate: str | None) -> Any:
     import nbxrt
 
-    if simulate:
-        from nbxrt.simulation import build
+    if not simulate:
+        return nbxrt.open()
+    from nbxrt.simulation import build
 
-        runtime = build(simulate, tempfile.mkdtemp(), devices=1, memory=141 << 30).open()
-    else:
-        runtime = nbxrt.open()
+    return build(simulate, tempfile.mkdtemp(), devices=1, memory=141 << 30).open()
+
+
+def _account(policy: str, runtime: Any) -> Any:
+    import nbxrt
+
     kind, _colon, handle = policy.partition(":")
     if handle:
         sizes = {**runtime.description["expandable"], "piece": int(handle) << 20}
@@ -232,7 +237,7 @@ def _account(policy: str, simulate: str | None) -> Any:
 
 
 def _ours(name: str, simulate: str | None) -> Peer:
-    account = _account(name, simulate)
+    account = _account(name, _runtime(simulate))
     return account.malloc, account.free, lambda: account.peak_memory_reserved(0)
 
 
@@ -312,20 +317,34 @@ _PEERS: dict[str, Callable[[], Peer]] = {
 
 
 def hot_path(simulate: str | None) -> dict[str, dict[str, float]]:
-    """Allocating and freeing 1 MiB from warm pools, and the same while a million blocks are held."""
-    account = _account("expandable", simulate)
+    """Allocating and freeing 1 MiB from warm pools, and of an account that holds a million blocks, with a control."""
+    runtime = _runtime(simulate)
+    account, full = _account("expandable", runtime), _account("expandable", runtime)
     calls = {"nbxrt": _pair(account.malloc, account.free), **({} if simulate else _peer_pairs())}
-    timed = {name: (lambda call=call: nanoseconds(call, 20_000)) for name, call in calls.items()}  # type: ignore[misc]
-    pairs = {name: median(values) for name, values in in_turn(timed, 11).items()}
-    few = median([nanoseconds(calls["nbxrt"], 20_000) for _round in range(5)])
-    held = [account.malloc(512) for _block in range(HELD)]
-    many = median([nanoseconds(calls["nbxrt"], 20_000) for _round in range(5)])
-    for ptr in held:
-        account.free(ptr)
-    return {
-        "malloc + free of 1 MiB, warm": pairs,
-        "the same beside other blocks": {"none": few, f"{HELD} live blocks": many},
+    held = [full.malloc(512) for _block in range(HELD)]
+    blocks = {"none": calls["nbxrt"], f"{HELD} live blocks": _pair(full.malloc, full.free)}
+    keys = {"empty": _keyed({}, held[0] - 512), f"of {HELD}": _keyed(dict.fromkeys(held), held[0] - 512)}
+    found = {
+        "malloc + free of 1 MiB, warm": _medians(calls),
+        "the same beside other blocks": _medians(blocks),
+        "control: adding an address to a dict and removing it": _medians(keys),
     }
+    for ptr in held:
+        full.free(ptr)
+    return found
+
+
+def _medians(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    timed = {name: (lambda call=call: nanoseconds(call, 20_000)) for name, call in calls.items()}  # type: ignore[misc]
+    return {name: median(values) for name, values in in_turn(timed, 11).items()}
+
+
+def _keyed(table: dict[int, Any], key: int) -> Callable[[], object]:
+    def pair() -> None:
+        table[key] = None
+        table.pop(key)
+
+    return pair
 
 
 def _pair(alloc: Callable[[int], Any], free: Callable[[Any], object]) -> Callable[[], object]:
