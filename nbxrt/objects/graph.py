@@ -20,17 +20,21 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 
+#: So many streams that it was launched on a graph remembers; after more, its end waits for the device.
+_STREAMS = 16
+
+
 class Graph(Closing):
     """Work that was captured from a stream. `with stream.capture() as graph:` makes one.
 
-    What its work uses lives as long as the graph: both sides of copies and fills that were captured, memory that was
-    given back during the capture, and what `keep` is told.
+    What its work uses lives as long as the graph, and until its last launches have finished: both sides of copies and
+    fills that were captured, memory that was given back during the capture, and what `keep` is told.
     Raises where the backend has no graphs: CapabilityError quoting its file.
     """
 
     __slots__ = (
-        "__weakref__", "_argument", "_calls", "_current", "_device_idx", "_executable", "_given", "_graph", "_is_only",
-        "_kept", "_process", "device", "runtime",
+        "__weakref__", "_argument", "_calls", "_captures", "_current", "_device_idx", "_executable", "_graph",
+        "_is_only", "_kept", "_last", "_launched", "_process", "device", "runtime",
     )  # fmt: skip
 
     def __init__(self, device: "Device") -> None:
@@ -38,8 +42,11 @@ class Graph(Closing):
         self.runtime, self._device_idx = device.runtime, device.index
         self._calls, self._current = device.runtime.prebuilt, device.runtime.current
         self._graph = self._executable = 0
-        self._kept: list[Any] = []
-        self._given: list[tuple[Device, Callable[[int], Any], int]] = []
+        self._kept = Kept(device)
+        #: The streams that it was launched on, None where those are too many to hold; and the last one.
+        self._launched: dict[Any, Stream] | None = {}
+        self._last: Stream | None = None
+        self._captures = state_of(device.runtime).captures
         self._is_only, self._process = device.is_only, process[0]
         # bound now: nothing may have to be made on a finalizer's path
         for release in ("graph_destroy", "graph_exec_destroy"):
@@ -64,7 +71,7 @@ class Graph(Closing):
 
     def keep(self, *owners: "Any") -> None:
         """Keep objects as long as the graph: what its kernels use."""
-        self._kept += owners
+        self._kept.owners += owners
 
     def instantiate(self) -> "Graph":
         """Make it executable, once; `launch` does so where it was not done. Raises: ArgumentValueError, DeviceError."""
@@ -93,6 +100,18 @@ class Graph(Closing):
             pass
         if code != 0:
             self._launch(stream, code)
+        if self._captures or stream is not self._last:
+            self._note(stream)
+
+    def _note(self, stream: Stream) -> None:
+        """Remember a stream that it was launched on; a graph that is captured there keeps what this one keeps."""
+        if self._captures and keep_if_captured(state_of(self.runtime), stream, (self._kept,)):
+            return
+        self._last, launched = stream, self._launched
+        if launched is not None:
+            launched[stream.key] = stream
+            if len(launched) > _STREAMS:
+                self._launched = None
 
     def _launch(self, stream: Stream, code: "int | None") -> None:
         """Launch it after a closer look, and after the quick call has answered with another code than success."""
@@ -114,27 +133,28 @@ class Graph(Closing):
         self.instantiate()
         updated = self.device.on(self.runtime.graph_exec_update, self._executable, other._captured())  # noqa: SLF001
         if updated:
-            self._kept.append(other)
+            self._kept.owners.append(other)
         return updated
 
     def _close(self, on: "Callable[..., object]") -> None:
-        """Release it and what it kept; its launches must have finished."""
+        """Release it; what it kept outlasts its launches."""
         executable, graph, self._executable, self._graph = self._executable, self._graph, 0, 0
-        given, self._given, self._kept = self._given, [], []
+        kept, self._kept = self._kept, Kept(self.device)
+        launched, self._launched, self._last = self._launched, {}, None
+        if kept.owners or kept.given:
+            _outlast(kept, launched, self.device, on.__name__)
         if executable:
             del self._argument
             on(self.runtime.graph_exec_destroy, executable)
         if graph:
             on(self.runtime.graph_destroy, graph)
-        for device, release, address in given:
-            getattr(device, on.__name__)(release, address)
 
     # for the other objects
 
     def take_over(self, device: "Device", release: "Callable[[int], Any]", address: int) -> None:
         """Give memory of a device back with the graph instead of now."""
         if address:
-            self._given.append((device, release, address))
+            self._kept.given.append((device, release, address))
 
     def captured(self, handle: int) -> None:
         """Take the handle of what was captured."""
@@ -144,6 +164,45 @@ class Graph(Closing):
         if not self._graph:
             raise errors.ArgumentValueError(f"{self!r}: nothing is captured in it, or it is closed", value=self)
         return self._graph
+
+
+class Kept(Closing):
+    """What a graph keeps: objects, and memory that is given back with this object, by device, function and address."""
+
+    __slots__ = ("_process", "device", "given", "owners")
+
+    def __init__(self, device: "Device") -> None:
+        self.device, self._process = device, process[0]
+        self.owners: list[Any] = []
+        self.given: list[tuple[Device, Callable[[int], Any], int]] = []
+
+    def _close(self, on: "Callable[..., object]") -> None:
+        for device, release, address in self.given:
+            getattr(device, on.__name__)(release, address)
+
+
+def _outlast(kept: Kept, launched: "dict[Any, Stream] | None", device: "Device", way: str) -> None:
+    """Let what a graph kept live until streams have passed the graph's launches; `way` is a method of `Device`."""
+    if launched is None:
+        getattr(device, way)(_waited, device.runtime, kept)
+        return
+    state = state_of(device.runtime)
+    for stream in launched.values():
+        on = getattr(stream.device, way)
+        if stream.handle is None:  # closed since, and nothing else tells of its work
+            on(_waited, stream.runtime, kept)
+        elif not (state.captures and keep_if_captured(state, stream, (kept,))):
+            on(_until_passed, kept, stream)
+
+
+def _until_passed(kept: Kept, stream: Stream) -> None:
+    runtime = stream.runtime
+    if not (runtime.supports("stream_query") and runtime.stream_query(stream.handle)):
+        state_of(runtime).keeper.keep(kept, stream)
+
+
+def _waited(runtime: "Runtime", _kept: Kept) -> None:
+    runtime.sync()
 
 
 class Capture:

@@ -90,6 +90,70 @@ def test_memory_that_is_given_back_during_the_capture_lives_as_long_as_the_graph
     assert held() == 1
 
 
+@pytest.mark.parametrize("way", ["dropped", "closed", "closed after its stream", "dropped in a thread"])
+def test_what_a_graph_uses_outlasts_its_launches(
+    simulation: Simulation, held: Callable[[], int], in_thread: Callable[[Callable[[], Any]], Any], way: str
+) -> None:
+    stream, target, source = nbxrt.Stream(), nbxrt.Buffer(4), bytearray(b"abcd")
+    nbxrt.Device(0).sync()
+    with stream.capture("relaxed") as graph:
+        between = nbxrt.Buffer(4)
+        between.copy_from(source, stream=stream)
+        target.copy_from(between, stream=stream)
+        between.close()
+    graphs = [graph]
+    del graph, between
+
+    graphs[0].launch(stream)
+    if way == "closed after its stream":
+        stream.close()
+    if "closed" in way:
+        graphs[0].close()
+    in_thread(graphs.clear) if "thread" in way else graphs.clear()
+    if way != "closed after its stream":
+        with pytest.raises(BufferError):  # it is locked, as the copy may still read it
+            source.clear()
+        assert held() == 2
+        stream.sync()
+    source.clear()
+
+    assert (target.tobytes(), held()) == (b"abcd", 1)
+    assert live(simulation, "graph", "graph_exec") == 0
+
+
+def test_what_a_graph_uses_outlasts_launches_on_many_streams(simulation: Simulation) -> None:
+    first, source, target = nbxrt.Stream(), bytearray(b"abcd"), nbxrt.Buffer(4)
+    with first.capture() as graph:
+        target.copy_from(source, stream=first)
+    streams = [nbxrt.Stream(non_blocking=True) for _each in range(20)]
+
+    for stream in streams:
+        graph.launch(stream)
+    del graph
+    source.clear()
+
+    assert target.tobytes() == b"abcd"
+
+
+def test_a_graph_that_is_launched_into_another_is_kept_by_it(simulation: Simulation) -> None:
+    stream, target, source = nbxrt.Stream(), nbxrt.Buffer(4), bytearray(b"abcd")
+    with stream.capture() as inner:
+        target.copy_from(source, stream=stream)
+    inner.instantiate()
+    with stream.capture() as outer:
+        inner.launch(stream)
+    del inner
+
+    outer.launch(stream)
+    with pytest.raises(BufferError):
+        source.clear()
+    stream.sync()
+    outer.close()
+    source.clear()
+
+    assert target.tobytes() == b"abcd"
+
+
 def test_a_graph_keeps_what_it_is_told_to(simulation: Simulation, held: Callable[[], int]) -> None:
     with nbxrt.Stream().capture() as graph:
         pass
