@@ -46,6 +46,11 @@ def _fields(pairs: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(name for name, _other in pairs)
 
 
+def _item(item: Any) -> str:
+    """An item of an array: a number, a parameter, or the length of one."""
+    return f"length of {item[1]}" if isinstance(item, tuple) else str(item)
+
+
 #: How an argument's form is written; each takes what stands behind the form in its tuple.
 _ARGUMENTS: dict[str, Callable[..., str]] = {
     "param": lambda name, c_type: _declared(c_type, name),
@@ -60,6 +65,9 @@ _ARGUMENTS: dict[str, Callable[..., str]] = {
     "current_device": lambda c_type: _given(c_type, "current device", 1),
     "current_device_itself": lambda c_type: _given(c_type, "current device"),
     "error": lambda c_type: _given(c_type, "status", 1),
+    "literal": lambda text: _given("text", f'"{text}"'),
+    "padded": lambda name, by, c_type: _given(c_type, f"{name} + {by}"),
+    "array": lambda items, c_type: f"{_declared(c_type, '', 1)} = {{{', '.join(map(_item, items))}}}",
     "pci": lambda name, _widths: _given("uint64", f"bits of {name}"),
     "struct_in": lambda struct, pairs: f"{struct} * = {{{_fields(pairs)}}}",
     "struct_value": lambda struct, pairs: f"{struct} = {{{_fields(pairs)}}}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Sections whose entries are a list of ranges of versions.
 _LAYOUTS = ("structs", "enums")
 #: What tells descriptions apart and is no part of what they mean, or is compared in a way of its own.
-_IDENTITY = ("name", "file", "layers", "operations", "absent", "libraries", *_LAYOUTS, "evidence")
+_IDENTITY = ("name", "file", "layers", "operations", "absent", "libraries", "state", *_LAYOUTS, "evidence")
 
 
 @attrs.frozen
@@ -72,11 +72,14 @@ class _Side:
         assert document is not None  # noqa: S101  # there was no fault
         self._document: Document = document
 
-    def lines(self, path: Path) -> tuple[str, ...]:
-        """What is said at a path, an item of a list a line; where the files say nothing, what that means."""
+    def lines(self, path: Path, *, as_written: bool = False) -> tuple[str, ...]:
+        """What is said at a path, an item of a list a line; where the files say nothing, what that means.
+
+        An operation is shown in C, which leaves some of it out, unless it is wanted as written.
+        """
         from nbxrt.catalogue.yaml_text import flow
 
-        if path[0] == "operations":
+        if path[0] == "operations" and not as_written:
             return tuple(_operation(path[1], *self.meanings[path]))
         written = _written(self._document.data, path)
         said = _as_lists(self.meanings.get(path)) if written is None else written
@@ -88,10 +91,17 @@ class _Side:
 def differences(one: _Side, other: _Side) -> list[Difference]:
     """What differs, in the order of the format and then of the contract."""
     return [
-        Difference(".".join(path), *_without_common(one.lines(path), other.lines(path)))
+        Difference(".".join(path), *_without_common(*_sides(one, other, path)))
         for path in dict.fromkeys((*one.meanings, *other.meanings))
         if one.meanings.get(path) != other.meanings.get(path)
     ]
+
+
+def _sides(one: _Side, other: _Side, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    first, second = one.lines(path), other.lines(path)
+    return (
+        (first, second) if first != second else (one.lines(path, as_written=True), other.lines(path, as_written=True))
+    )
 
 
 def _without_common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -160,6 +170,8 @@ def _leaves(description: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
     yield from _flat((), {key: value for key, value in description.items() if key not in _IDENTITY})
     for role, library in description["libraries"].items():
         yield from _flat(("libraries", role), {key: value for key, value in library.items() if key != "line"})
+    for entry, (_line, *kept) in description["state"].items():
+        yield ("state", entry), kept
     for section in _LAYOUTS:
         for name, ranges in description[section].items():
             for since, before, *layout in ranges:

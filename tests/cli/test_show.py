@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nbxrt import descriptions
+from nbxrt.catalogue.forms import FORMS
 from nbxrt.catalogue.sources import data_folder
 from nbxrt.cli import cforms
 
@@ -30,6 +31,46 @@ def test_every_backend_can_be_shown_and_read_at_80_columns(cli: CommandLine, nam
     assert ended.out.startswith(f"{descriptions.built_in(name)['title']} ({name}), backends/{name}.yaml\n")
     words = [line for line in ended.out.splitlines() if len(line) > 80]
     assert [line for line in words if " " in line.strip()] == []  # a word of the vendor's is never broken
+
+
+#: Forms of arguments that `cuda` does not have, or only in steps.
+OTHER_FORMS = """
+contract: 1
+name: site
+extends: cuda
+operations:
+  mem_get_info:
+    call: f
+    args: [{out: free}, {out: total}, {array: [1, 2], type: uint64}, {current_device: int}, {error: int}]
+    returns: nothing
+  memset_async: {call: g, args: [{padded: nbytes, by: 255}, address, value, nbytes, stream]}
+  module_load: {call: h, args: [{literal: "-O2"}, {length: image}, image, {out: module}, {again: image}]}
+  monitor_by_pci_bus_id: {call: i, args: [{pci: pci_bus_id, bits: [3, 5, 8, 48]}, {out: monitor}]}
+  device_can_access_peer:
+    call: j
+    args: [{param: device, type: uint}, peer, {out: can_access}, {current_device: int, as: value}]
+  device_uuid: {call: k, args: [{int64: -1}, {buffer: uuid, bytes: 16}, device]}
+  mempool_set_attribute: {call: l, args: [pool, attribute, {pointer_to: value, type: uint64}]}
+  event_create_flags: {call: n, args: [{out: event}, {flags: event_flags}]}
+  launch_kernel:
+    call: m
+    args: [function, {axes: grid}, {axes: block}, shared_memory, stream, {packed: arguments, as: pointers}]
+"""
+
+
+def test_every_form_of_an_argument_is_shown_in_c(cli: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "site.yaml"
+    file.write_text(OTHER_FORMS, "utf-8")
+    written = OTHER_FORMS + (data_folder("backends") / "cuda.yaml").read_text("utf-8")
+    assert [head for head in FORMS if f"{{{head}: " not in written] == []
+
+    ended = cli("show", str(file))
+
+    assert (ended.code, ended.err) == (0, "")
+    said = " ".join(ended.out.split())
+    assert "void f(size_t *free, size_t *total, uint64_t * = {1, 2}, int * = current device, int * = status)" in said
+    assert "int g(size_t = nbytes + 255, void *address, int value, size_t nbytes, void *stream)" in said
+    assert 'int h(const char * = "-O2", size_t = length of image, const void *image, void **module, ' in said
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

@@ -219,6 +219,32 @@ def test_the_steps_of_objects_are_shown_step_by_step() -> None:
     assert found["triton"]["one"] == ["{keys: [metal], target: metal}"]
 
 
+@pytest.mark.parametrize("base", ["cuda", "opencl", "metal"])
+def test_what_is_taken_over_is_no_difference_wherever_it_stands(layered: Layered, base: str) -> None:
+    site = layered.extend("title: Mine\n", base=base)
+
+    found = json.loads(nbxrt("diff", "--json", base, site).out)
+
+    assert [each["path"] for each in found] == ["title"]
+
+
+def test_what_c_does_not_show_of_an_operation_is_shown_as_written(layered: Layered) -> None:
+    layered.base(operations={"memset_async": {"call": "f", "args": [{"array": ["nbytes", 0], "type": "uint64"}],
+                                              "ignores": ["address", "value", "stream"]}},
+                 absent={"mem_get_info": "none"})  # fmt: skip
+    toy = (layered.folder / "toy.yaml").read_text("utf-8").replace("  memset_async: the toy has none\n", "")
+    layered.put("toy", toy)
+    site = layered.extend(
+        "operations: {memset_async: {call: f, args: [{array: [nbytes, 0], type: uint64}], "
+        "ignores: [address, value, stream], returns: ignored}}\n"
+    )
+
+    (difference,) = json.loads(nbxrt("diff", "--json", "toy", site).out)
+
+    assert difference["path"] == "operations.memset_async"
+    assert difference["one"] != difference["other"]
+
+
 def test_an_operation_that_one_side_lacks_shows_its_reason(layered: Layered) -> None:
     site = layered.extend("operations: {malloc_async: null}\nabsent: {malloc_async: broken here}\n", base="cuda")
 
