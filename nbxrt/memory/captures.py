@@ -1,7 +1,8 @@
 """Which streams record a graph: while one does, the account makes no call that would spoil it.
 
 Waiting, asking events and giving memory back are put off until no capture is under way; what would have to be called at
-once is refused. Captures that another library begins without the runtime are seen only by asking a stream.
+once is refused. Captures that another library begins without the runtime are seen only by asking a stream, which is
+done of each that a call would name.
 """
 
 from _thread import get_ident

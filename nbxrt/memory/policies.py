@@ -129,15 +129,19 @@ class SinglePolicy(Policy):
 
     def let_go(self, address: int, entry: "Direct | Ordered") -> None:
         """Free a block, after a capture that is under way. Raises: DeviceError; then it is kept, to be tried again."""
-        if self.home.captures:
-            self._unfreed.append((address, entry))
-            return
         try:
+            if self._is_captured(entry):
+                self._unfreed.append((address, entry))
+                return
             entry.go(address)
         except errors.DeviceError:
             self._unfreed.append((address, entry))
             raise
         self._freed.append(address)
+
+    def _is_captured(self, entry: "Direct | Ordered") -> bool:
+        """Whether freeing a block would be part of a capture, draw its stream into one, or spoil it."""
+        return any(map(self.home.captures.holds, (entry.stream, *entry.users)))
 
     def gain(self, nbytes: int, address: int) -> None:
         """Count a block that was taken from the device."""
@@ -156,13 +160,18 @@ class SinglePolicy(Policy):
 
     def _trim(self, keep: int) -> int:
         before = self.tally.reserved
-        while self._unfreed and self.tally.reserved > keep and not self.home.captures:
+        for _block in range(len(self._unfreed)):
+            if self.tally.reserved <= keep or self.home.captures:
+                break
             try:
                 address, entry = self._unfreed.pop()
             except IndexError:  # another thread does it too
                 break
             try:
-                entry.go(address)
+                if self._is_captured(entry):
+                    self._unfreed.insert(0, (address, entry))
+                else:
+                    entry.go(address)
             except BaseException:
                 self._unfreed.append((address, entry))
                 raise
@@ -295,7 +304,7 @@ class OrderedPolicy(SinglePolicy):
             return 0
         before = self.reserved()[0]
         super()._trim(keep)
-        if not self._pool:
+        if not self._pool or any(self._is_captured(entry) for _address, entry in list(self._unfreed)):
             return before - self.reserved()[0]
         self.home.run(self._sync)
         self.home.runtime.mempool_trim(self._pool, keep)

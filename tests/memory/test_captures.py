@@ -200,3 +200,27 @@ def test_a_capture_that_the_account_was_not_told_of_is_asked_for(
     runtime.sync()
     pool.trim()
     assert pool.memory_reserved(0) == 0
+
+
+@pytest.mark.parametrize("which", ["that made it", "that uses it"])
+def test_the_drivers_own_pool_takes_no_part_in_a_capture_that_the_account_was_not_told_of(
+    runtime: nbxrt.Runtime, simulation: Simulation, calls: Callable[[], list[str]], which: str
+) -> None:
+    """A free would be a part of the graph, and waiting for the captured stream would draw another one into it."""
+    account = nbxrt.DeviceAllocator(runtime, "stream_ordered")
+    runtime.set_device(0)
+    stream, other = runtime.stream_create(), runtime.stream_create()
+    ptr = account.malloc(MIB, 0, stream if which == "that made it" else other)
+    account.record_use(ptr, stream)
+    simulation.open().stream_begin_capture(stream)  # by a second runtime, as another library would
+    calls()
+
+    account.free(ptr)
+    account.trim()
+
+    assert {"free_async", "event_record", "stream_wait_event"}.isdisjoint(calls())
+    assert not runtime.stream_is_capturing(other)
+    runtime.graph_destroy(runtime.stream_end_capture(stream))
+    account.trim()
+    assert "free_async" in calls()
+    assert account.memory_allocated(0) == 0
