@@ -258,7 +258,8 @@ def _cases(plan: Plan, system: str) -> Iterator[tuple[str, str, Case]]:
 def _lists(plan: Plan) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
     """(symbol, role, (whether devices are listed, arguments)) of the functions that list devices, level by level."""
     levels = plan.description["devices"]["levels"] if plan.description["devices"] else ()
-    for at, (_form, _name, (symbols, role, arguments, _returns)) in enumerate(levels):
+    for at, (form, _name, listed) in enumerate(levels):
+        symbols, role, arguments, _returns = listed if form == "fill" else ((), "", (), ())
         for symbol in symbols:
             yield symbol, plan.role(role), (at == len(levels) - 1, arguments)
 

@@ -32,6 +32,11 @@ _TARGET = {"target": "address", "target_offset": "nbytes"}
 PRIMITIVES: dict[str, dict[str, Any]] = {
     "object_create": _entry("device", {"sort": "uint", "is_of_device": "uint"}, {"object": "uint64"}),
     "object_destroy": _entry("device", {"sort": "uint", "object": "uint64"}),
+    "level_count": _entry("device", {"is_of_devices": "uint"}, {"count": "uint"}, part_of="device_count"),
+    "level_at": _entry(
+        "device", {"is_of_devices": "uint", "index": "uint"}, {"handle": "uint64"}, part_of="device_count"
+    ),
+    "level_release": _entry("device", {"device": "device"}),
     "device_facts": _entry("device", {"device": "device"}, {"name": "text", "uuid": "bytes"}),
     "memory_release": _entry("memory", {"address": "address"}, part_of="free"),
     "memory_free": _entry("memory", {"address": "address"}, part_of="free"),
@@ -84,18 +89,18 @@ PRIMITIVES: dict[str, dict[str, Any]] = {
 
 #: The parts of policies, those first whose calls others use too: what the call does that the part is about.
 PARTS = {
+    "marks.release": "event_destroy",
+    "queues.release": "event_destroy",
     "marks.record": "mark_record",
     "marks.pass": "stream_wait_event",
     "marks.status": "event_query",
     "marks.wait": "event_sync",
     "marks.time": "mark_time",
-    "marks.release": "event_destroy",
     "marks.clock": "device_facts",
     "queues.create": "stream_create",
     "queues.destroy": "stream_destroy",
     "queues.wait": "stream_sync",
     "queues.status": "event_query",
-    "queues.release": "event_destroy",
     "budget.total": "mem_get_info",
     "kernels.load": "module_load",
     "kernels.load_intermediate": "module_load",
@@ -120,6 +125,14 @@ PARTS = {
     "transfers.read": "buffer_read",
     "transfers.write": "buffer_write",
     "kernels.run": "function_run",
+}
+#: What the calls of a level's steps do.
+LEVELS = {
+    "listing": "object_create",
+    "count": "level_count",
+    "at": "level_at",
+    "listed": "object_destroy",
+    "release": "level_release",
 }
 #: What other calls of a part with the part's own names do.
 BESIDE = {"kernels.run": "function_set_block"}

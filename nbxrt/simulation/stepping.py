@@ -13,7 +13,7 @@ import attrs
 
 from nbxrt import errors
 from nbxrt.simulation.calls import answered, calls_in, flat, is_object, mentioned, names_of_objects, told_apart
-from nbxrt.simulation.primitives import ALONE, BESIDE, CLOCK, PARTS, PRIMITIVES, RENAMED
+from nbxrt.simulation.primitives import ALONE, BESIDE, CLOCK, LEVELS, PARTS, PRIMITIVES, RENAMED
 from nbxrt.simulation.probing import Probes
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ class Reader:
 
     def all(self) -> list[Stepped]:
         """What each call does."""
-        if any(level[0] != "fill" for level in self._description["devices"]["levels"]):
-            raise self._unable("its devices are listed by steps")
+        self._list()
         for name, (_line, _scope, make, release) in self._description["state"].items():
             self._objects(name, make, release)
         for _models, steps in self._part("marks.record"):
@@ -153,6 +152,36 @@ class Reader:
         for symbols, role, arguments, returns in calls_in(release):
             names = Names("object_destroy", self._models, {name: self._kept[name]})
             self._add(names, symbols, role, arguments, returns)
+
+    def _list(self) -> None:
+        """Devices, and what is above them, that are counted and asked for one by one."""
+        devices = self._description["devices"]
+        for at, (form, name, listed) in enumerate(devices["levels"]):
+            for key, operation in LEVELS.items() if form == "ask" else ():
+                self._of_level(name, operation, listed[key], is_of_devices=at == len(devices["levels"]) - 1)
+        if devices["default"] is not None:
+            name, default, identity = devices["default"]
+            self._of_level(name, "level_at", default, is_of_devices=True)
+            for symbols, role, arguments, returns in calls_in(identity):
+                self._add(Names("device_facts", self._models), symbols, role, arguments, returns)
+                self._fix(self._key(symbols, arguments), {"identity": "(p_device + 1)"})
+
+    def _of_level(self, name: str, operation: str, steps: Sequence[Any], *, is_of_devices: bool) -> None:
+        for symbols, role, arguments, returns in calls_in(steps):
+            if operation == "object_create":
+                self._makers.append(symbols[0])
+                self._kept["list"] = symbols[0]
+            things = {"list": self._kept["list"]} if "list" in self._kept else {}
+            names = Names(operation, self._models, things, {name: "handle"})
+            self._add(names, symbols, role, arguments, returns)
+            if operation in ("level_count", "level_at"):
+                key = self._key(symbols, arguments)
+                values = (("is_of_devices", int(is_of_devices)),)
+                self._found[key] = attrs.evolve(self._found[key], values=values)
+
+    def _fix(self, key: tuple[Any, ...], values: Mapping[str, int | str]) -> None:
+        """Results of a call that the core does not give."""
+        self._found[key] = attrs.evolve(self._found[key], fixed=tuple(values.items()))
 
     def _note_box(self, steps: Sequence[Any]) -> None:
         """Which things a mark is: the one that goes into the queue is the event, the others are objects."""
@@ -224,9 +253,9 @@ class Reader:
         symbols, _role, arguments, _returns = call
         if operation and self._score(operation, call, names):
             return ALONE[operation] if self._is_alone(operation, call, names) else operation
-        made = [argument[1] for argument in arguments if argument[0] == "out" and argument[1] in names.things]
-        if made:
-            return "mark_create" if names.things[made[0]] == "event" else "object_create"
+        made = [self._known_as(argument[1], names) for argument in arguments if argument[0] == "out"]
+        if "event" in made or "object" in made:
+            return "mark_create" if "event" in made else "object_create"
         ended = [argument[1] for argument in arguments if argument[0] == "param" and argument[1] in names.things]
         if len(arguments) == 1 and ended:
             return "event_destroy" if names.things[ended[0]] == "event" else "object_destroy"
@@ -349,8 +378,7 @@ class Reader:
                 for each in arguments
             )
             self._add(Names("device_facts", models), symbols, role, named, returns)
-            key, value = self._key(symbols, named), f"sim_fact(p_device, DEVICE_ATTRIBUTE_{word.upper()})"
-            self._found[key] = attrs.evolve(self._found[key], fixed=((word, value),))
+            self._fix(self._key(symbols, named), {word: f"sim_fact(p_device, DEVICE_ATTRIBUTE_{word.upper()})"})
 
     def _probes(self) -> None:
         """Every simulated device is a GPU; of which model it is, who uses the library says."""
@@ -365,8 +393,7 @@ class Reader:
         for key, probes in asked.items():
             if (answer := probes.answer()) is None:
                 raise self._unable("what tells its models of devices apart is not one number or text of each")
-            names = answered(self._found[key].arguments)
-            self._found[key] = attrs.evolve(self._found[key], fixed=tuple((name, answer) for name in names))
+            self._fix(key, dict.fromkeys(answered(self._found[key].arguments), answer))
 
     def _with_facts_as_one(self) -> list[Stepped]:
         """Calls that differ only in the fields that they read are one, which fills them all."""

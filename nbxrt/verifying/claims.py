@@ -269,8 +269,10 @@ def _listing(devices: Mapping[str, Any] | None) -> Iterator[tuple[Any, ...]]:
     """The calls that list devices, tell their kinds, and find functions that are not exported."""
     if devices is None:
         return
-    for form, _name, *rest in devices["levels"]:
-        yield from rest if form == "fill" else (call for steps in rest for call in _in_steps(steps))
+    for form, _name, listed in devices["levels"]:
+        yield from (listed,) if form == "fill" else (call for steps in listed.values() for call in _in_steps(steps))
+    _level, *steps = devices["default"] or (None,)
+    yield from (call for each in steps for call in _in_steps(each))
     yield from (probe[0] for probe in (devices["gpu"], *devices["models"].values()) if probe is not None)
     if devices["functions"] is not None:
         yield devices["functions"]

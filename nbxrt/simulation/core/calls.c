@@ -16,7 +16,7 @@ static int needs_context(int operation)
     case OP_MEM_CREATE: case OP_MEM_RELEASE: case OP_MEM_ADDRESS_RESERVE: case OP_MEM_ADDRESS_FREE: case OP_MEM_MAP:
     case OP_MEM_UNMAP: case OP_MEM_SET_ACCESS: case OP_COMM_UNIQUE_ID: case OP_GROUP_START: case OP_GROUP_END:
     case OP_COMM_ASYNC_ERROR: case OP_OBJECT_CREATE: case OP_OBJECT_DESTROY: case OP_DEVICE_FACTS: case OP_MARK_CREATE:
-    case OP_MARK_TIME: case OP_EVENT_DESTROY:
+    case OP_MARK_TIME: case OP_EVENT_DESTROY: case OP_LEVEL_COUNT: case OP_LEVEL_AT: case OP_LEVEL_RELEASE:
         return 0;
     case OP_EVENT_QUERY:                /* how far work is, and what it failed with, is its own to say */
         return !sim_is_of_objects;

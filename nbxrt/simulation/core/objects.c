@@ -91,6 +91,29 @@ void sim_list(struct sim_call *call, int is_of_devices, unsigned room, void **li
     *found = count;
 }
 
+/* The same where the entries are counted, and asked for one by one. */
+int sim_level_count(unsigned is_of_devices, unsigned *count)
+{
+    *count = is_of_devices ? (unsigned)sim_device_count_visible() : 1;
+    return KIND_SUCCESS;
+}
+
+int sim_level_at(unsigned is_of_devices, unsigned index, uint64_t *handle)
+{
+    unsigned count;
+    sim_level_count(is_of_devices, &count);
+    if (index >= count)
+        return KIND_INVALID_VALUE;
+    *handle = is_of_devices ? first_device + 4096 * (uint64_t)index : only_level;
+    return KIND_SUCCESS;
+}
+
+int sim_level_release(int device)
+{
+    (void)device;                       /* a handle of a device is good for as long as the process */
+    return KIND_SUCCESS;
+}
+
 /* Things of the vendor's that do nothing here, but have to be there and to be ended. */
 
 struct thing { unsigned sort; int device; };   /* -1: of all devices */
