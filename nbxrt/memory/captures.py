@@ -8,6 +8,7 @@ done of each that a call would name.
 from _thread import get_ident
 
 from nbxrt import errors
+from nbxrt.memory.entries import handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +42,13 @@ class Captures:
         """Whether work of a stream, or waiting for it, would be part of a capture or spoil it. Raises: DeviceError."""
         if self._under_way:
             return True
-        if self._ask is None or not stream or stream.__class__ is tuple:  # each thread's own is never captured
+        handle = handle_of(stream)
+        if (
+            self._ask is None or not handle
+        ):  # the default stream is never captured, another thread's own not to be named
             return False
         try:
-            return bool(self._ask(stream))
+            return bool(self._ask(handle))
         except errors.DeviceError as error:  # the stream is destroyed
             if error.sticky:
                 raise
