@@ -84,12 +84,10 @@ class Window:
 
     def within(self, address: int, end: int) -> "list[int]":
         """Addresses of the pieces that lie wholly within a range."""
-        found = []
-        for start in self.starts[bisect_left(self.starts, address) :]:
-            if start + self.pieces[start] > end:
-                break
-            found.append(start)
-        return found
+        first = last = bisect_left(self.starts, address)
+        while last < len(self.starts) and self.starts[last] + self.pieces[self.starts[last]] <= end:
+            last += 1
+        return self.starts[first:last]
 
 
 class PageSource:
@@ -145,7 +143,7 @@ class PageSource:
         return []
 
     def holds(self, heap: "Heap", address: int, nbytes: int) -> bool:
-        return not any(True for _run in heap.window.bare(address, address + nbytes))
+        return next(heap.window.bare(address, address + nbytes), None) is None
 
     def largest(self, heap: "Heap") -> int:
         return max((end - start for start, end in self._free(heap)), default=0)
