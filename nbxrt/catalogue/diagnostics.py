@@ -88,9 +88,9 @@ class Diagnostic:
 
     def _notes(self) -> list[str]:
         margin = " " * len(str(self.line))
-        room = max(1, SHOWN - len(self.notes))
+        room = max(0, SHOWN - len(self.notes))
         places = [str(each) for each in self.related[:room]]
-        if len(self.related) > room:
+        if places and len(self.related) > room:
             places[-1] += f", and {len(self.related) - room} more"
         return [f"{margin} = note: {note}" for note in (*places, *self.notes)]
 

@@ -159,7 +159,8 @@ class Subject:
     def role_calls(self) -> Iterator[Variant]:
         """The calls of the libraries themselves: `version`, `init`, what a code is called."""
         for path, call in _calls_below(("libraries",), self.mapping("libraries")):
-            yield Variant(self._stand_in("libraries"), path, call)
+            if path not in self.broken:
+                yield Variant(self._stand_in("libraries"), path, call)
 
     @staticmethod
     def _stand_in(name: str) -> Operation:

@@ -238,6 +238,7 @@ def test_a_changed_node_is_accepted_as_it_says_or_refused_where_it_is(changed: C
 FOUND: list[tuple[str, tuple[str | int, ...], Any]] = [
     ("cuda", ("headers", "codes"), None),
     ("cuda", ("headers", "enums", "memcpy_kind"), None),
+    ("cuda", ("libraries", "collectives", "status", "text", "call"), {"of": "status"}),
     ("cuda", ("operations", "mem_set_access", "args", 2, "by_pointer", "flags"), {}),
     ("cuda", ("structs", "CUmemAllocationProp", "fields", "location_id", 0), 826),
     ("hip", ("structs", "ncclUniqueId", "bytes"), 3),
