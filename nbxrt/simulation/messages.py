@@ -51,11 +51,13 @@ def described_header(description: Mapping[str, Any], contract: Mapping[str, Any]
     rows = [
         f'{{ "{selector}", "{operation}" }}' for operation, each in hearts(description).items() for selector in each
     ]
+    names = (f'"{name}"' for name in dict.fromkeys((*hearts(description), *failing(description))))
     return "\n".join(
         (
             "/* Written by nbxrt.simulation from the backend file. */",
             "struct stub_name { const char *selector, *operation; };",
             f"static const struct stub_name stub_names[] = {{ {', '.join((*rows, '{ 0, 0 }'))} }};",
+            f"const char *const sim_names[] = {{ {', '.join((*names, '0'))} }};",
             f"static const long stub_codes[] = {{ {codes} }};\n",
         )
     )

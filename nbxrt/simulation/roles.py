@@ -46,6 +46,8 @@ def role_tables(plan: Plan) -> Iterable[str]:
     yield f"const int sim_role_count = {len(rows)};"
     _line, variants = plan.description["operations"].get("graph_instantiate", (0, ()))
     yield f"const int sim_captures_are_executable = {int(any(form == 'same' for form, *_rest in variants))};"
+    can_fail = [*sorted(plan.operations), *(function.symbol for function in plan.functions)]
+    yield f"const char *const sim_names[] = {{ {', '.join((*map(_quoted, can_fail), 'NULL'))} }};"
     yield f"const int sim_is_of_objects = {int(plan.description['devices'] is not None)};"
     scopes = {scope for _line, scope, *_steps in plan.description["state"].values()}
     yield f"const int sim_contexts_are_apart = {int(scopes == {''})};"

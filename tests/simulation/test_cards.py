@@ -78,6 +78,7 @@ def test_devices_are_listed_by_steps(simulate: Callable[..., Simulation], tmp_pa
     assert {call.device for call in simulation.log() if call.operation == "malloc"} == {2}
 
 
+@pytest.mark.tier("all")
 @pytest.mark.needs("cxx")
 def test_verifying_asks_about_the_steps_that_list_devices(tmp_path: Path) -> None:
     header = tmp_path / "cards.h"

@@ -213,9 +213,14 @@ def test_settings_come_from_the_environment(cuda: Simulation, run: Callable[...,
     assert said == f"3 {2 << 20} 64\nout_of_memory\n"
 
 
-def test_a_wrong_setting_is_named_on_the_error_output(cuda: Simulation, run: Callable[..., str]) -> None:
-    with pytest.raises(AssertionError, match="NBXRT_SIM_FAIL: malloc:0:oom"):
-        run("import nbxrt; nbxrt.open('cuda').device_count()", cuda, fail="malloc:0:oom")
+@pytest.mark.parametrize(
+    ("fault", "why"), [("malloc:0:oom", "not understood"), ("mallocc:1:unknown", "nothing here fails by that name")]
+)
+def test_a_wrong_setting_is_named_on_the_error_output(
+    cuda: Simulation, run: Callable[..., str], fault: str, why: str
+) -> None:
+    with pytest.raises(AssertionError, match=f"NBXRT_SIM_FAIL: {fault}: {why}"):
+        run("import nbxrt; nbxrt.open('cuda').device_count()", cuda, fail=fault)
 
 
 def test_every_call_of_a_process_is_in_the_log_file(cuda: Simulation, run: Callable[..., str], tmp_path: Path) -> None:

@@ -282,6 +282,7 @@ def test_a_number_in_a_call_that_none_of_its_names_is_is_wrong(tmp_path: Path) -
     assert _faults(result) == {"headers.constants.toyPin": ("nothing gives it `toyPinShared`, which is 4",)}
 
 
+@pytest.mark.tier("all")
 def test_among_named_numbers_one_without_a_name_is_wrong_where_it_stands(tmp_path: Path) -> None:
     steps = [{"call": "toyPin", "args": ["address", "nbytes", {"uint": flags}, {"uint": 0}]} for flags in (4, 2)]
     operations = {"host_register": {"steps": steps}}
@@ -292,6 +293,7 @@ def test_among_named_numbers_one_without_a_name_is_wrong_where_it_stands(tmp_pat
     assert _faults(result) == {"operations.host_register": (said,)}
 
 
+@pytest.mark.tier("all")
 def test_a_name_of_a_number_that_no_header_has_is_unverified(tmp_path: Path) -> None:
     result = _pinning(tmp_path, 4, "toyPinShared", "toyPinFast")
 
@@ -299,6 +301,7 @@ def test_a_name_of_a_number_that_no_header_has_is_unverified(tmp_path: Path) -> 
     assert (row.state, row.notes) == (State.UNVERIFIED, ("no header has `toyPinFast`",))
 
 
+@pytest.mark.tier("all")
 def test_numbers_that_are_written_into_a_structure_are_compared_too(tmp_path: Path) -> None:
     structs = {"toyPointer_t": {**STRUCT, "constants": {"type": 4}}}
     headers = {"constants": {"toyPointer_t": "toyPinShared"}}
@@ -315,6 +318,7 @@ def test_a_name_is_of_a_function_that_the_file_calls(tmp_path: Path) -> None:
         _verified(tmp_path, headers={"constants": {"toyPinn": "toyPinShared"}})
 
 
+@pytest.mark.tier("all")
 def test_what_a_file_has_replaced_leaves_the_names_of_the_other_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,12 @@ struct delay { char name[160]; unsigned long microseconds; };
 static struct delay delays[MOST_FAULTS];
 static int delay_count;
 
-void sim_complain(const char *what, const char *text)
+enum { NOT_UNDERSTOOD = -1, CANNOT_FAIL = -2 };
+
+void sim_complain(const char *what, const char *text, int why)
 {
-    fprintf(stderr, "nbxrt simulation: %s: %s\n", what, text);
+    const char *said = why == CANNOT_FAIL ? "nothing here fails by that name" : "not understood";
+    fprintf(stderr, "nbxrt simulation: %s: %s: %s\n", what, text, said);
 }
 
 void sim_each_part(const char *name, int (*use)(const char *))
@@ -26,9 +29,11 @@ void sim_each_part(const char *name, int (*use)(const char *))
     if (!value)
         return;
     snprintf(text, sizeof text, "%s", value);
-    for (char *next = NULL, *part = strtok_r(text, ",", &next); part; part = strtok_r(NULL, ",", &next))
-        if (use(part))
-            sim_complain(name, part);
+    for (char *next = NULL, *part = strtok_r(text, ",", &next); part; part = strtok_r(NULL, ",", &next)) {
+        int why = use(part);
+        if (why)
+            sim_complain(name, part, why);
+    }
 }
 
 void sim_faults_from_environment(void)
@@ -55,6 +60,19 @@ static char *after_last_colon(char *text)
     return colon + 1;
 }
 
+/* Calls of a role are ROLE.CALL, as every simulation has them. */
+static int can_fail(const char *name)
+{
+    static const char *const beside[] = {"*", "context", "work", NULL};
+    for (const char *const *known = beside; *known; known++)
+        if (!strcmp(*known, name))
+            return 1;
+    for (const char *const *known = sim_names; *known; known++)
+        if (!strcmp(*known, name))
+            return 1;
+    return strchr(name, '.') != NULL;
+}
+
 /* OPERATION[@DEVICE]:N[+]:KIND */
 int sim_add_fault(const char *text)
 {
@@ -62,10 +80,10 @@ int sim_add_fault(const char *text)
     char *number, *word, *end;
     text += strspn(text, " ");
     if (fault_count == MOST_FAULTS || strlen(text) >= sizeof fault.name)
-        return -1;
+        return NOT_UNDERSTOOD;
     strcpy(fault.name, text);
     if (!(word = after_last_colon(fault.name)) || !(number = after_last_colon(fault.name)))
-        return -1;
+        return NOT_UNDERSTOOD;
     word[strcspn(word, " \t")] = 0;
     char *at = strchr(fault.name, '@');
     if (at) {
@@ -76,7 +94,9 @@ int sim_add_fault(const char *text)
     fault.onward = *end == '+';
     fault.kind = kind_of(word);
     if (end == number || fault.first < 1 || fault.kind < 0)
-        return -1;
+        return NOT_UNDERSTOOD;
+    if (!can_fail(fault.name))
+        return CANNOT_FAIL;
     faults[fault_count++] = fault;
     return 0;
 }
@@ -110,13 +130,13 @@ int sim_add_delay(const char *text)
     char *number, *end;
     text += strspn(text, " ");
     if (delay_count == MOST_FAULTS || strlen(text) >= sizeof delay.name)
-        return -1;
+        return NOT_UNDERSTOOD;
     strcpy(delay.name, text);
     if (!(number = after_last_colon(delay.name)))
-        return -1;
+        return NOT_UNDERSTOOD;
     delay.microseconds = strtoul(number, &end, 10);
     if (end == number || *end)
-        return -1;
+        return NOT_UNDERSTOOD;
     delays[delay_count++] = delay;
     return 0;
 }

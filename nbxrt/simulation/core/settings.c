@@ -115,7 +115,7 @@ void sim_settle(void)
     sim_set_visible(getenv("NBXRT_SIM_VISIBLE"));
     const char *models = getenv("NBXRT_SIM_MODELS");
     if (sim_set_models(models && *models ? models : sim_models[0]))
-        sim_complain("NBXRT_SIM_MODELS", models);
+        sim_complain("NBXRT_SIM_MODELS", models, -1);
     sim_log_from_environment();
 }
 

@@ -67,13 +67,15 @@ struct thread *sim_thread(void);
 
 void sim_survive_forks(void);
 
+extern const char *const sim_names[];   /* what can fail by its name; NULL ends them */
+
 /* Faults, by the name of an operation, a symbol, `context` or `work`. Without a symbol: of another operation of a call
    that was asked for already. */
 int sim_fault(const char *name, const char *symbol, int device);
 void sim_faults_from_environment(void);
 void sim_forget_faults(void);           /* and delays */
 void sim_each_part(const char *name, int (*use)(const char *));     /* of a variable, between commas */
-void sim_complain(const char *what, const char *text);
+void sim_complain(const char *what, const char *text, int why);     /* why: what it was refused with */
 void sim_sleep_before(const char *name, const char *symbol);
 uint64_t sim_now(void);
 void sim_wait_changed(unsigned milliseconds);

@@ -22,7 +22,7 @@ typedef unsigned long NSUInteger;
 typedef struct { NSUInteger location, length; } NSRange;
 typedef struct { NSUInteger width, height, depth; } MTLSize;
 
-enum { ROOM = 64, SLOTS = 31, MOST_BYTES = 4096, DEVICES = 3 };
+enum { ROOM = 64, SLOTS = 31, MOST_BYTES = 4096, DEVICES = 64 };
 
 static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 static size_t whole_pages(size_t length) { return (length + page() - 1) / page() * page(); }
@@ -975,15 +975,16 @@ static pthread_once_t made = PTHREAD_ONCE_INIT;
 /* Devices are there for good, so they are not counted. Classes are not there yet while the library is loaded. */
 static void make_devices(void)
 {
-    static const struct { const char *called; NSUInteger identity; BOOL unified; } ALL[DEVICES] = {
+    static const struct { const char *called; NSUInteger identity; BOOL unified; } SORTS[] = {
         {"Stub M1", 0x100000abcUL, YES}, {"Stub Discrete", 0x100000defUL, NO}, {"Stub External", 0x100000fffUL, NO},
     };
     for (int index = 0; index < DEVICES; index++) {
         devices[index] = class_createInstance(objc_getClass("StubDevice"), 0);
         [devices[index] retain];
-        devices[index]->called = ALL[index].called;
-        devices[index]->identity = ALL[index].identity;
-        devices[index]->unified = ALL[index].unified;
+        int sort = index < 3 ? index : 2;   /* the third, and more like it */
+        devices[index]->called = SORTS[sort].called;
+        devices[index]->identity = SORTS[sort].identity + (NSUInteger)(index - sort);
+        devices[index]->unified = SORTS[sort].unified;
     }
 }
 
