@@ -37,7 +37,6 @@ class Apart:
         self._binder = binder
         self._operation = operation
         self._made = made
-        self._level: str = binder.description["devices"]["apart"]
         kinds = [kind for _name, kind, *_rest in binder.contract["operations"][operation]["takes"]]
         self._addresses = [at for at, kind in enumerate(kinds) if kind == "address"]
         self._device = kinds.index("device") if "device" in kinds else -1
@@ -47,13 +46,14 @@ class Apart:
     def call(self, *given: "Any") -> "Any":
         if self._device >= 0:
             return self._of(self._binder.listed().numbered(given[self._device]))(*given)
+        devices = self._binder.listed()
         homes = self._homes(given)
         stream: Stream | None = self._binder.policy("queues").find(given[self._stream]) if self._stream >= 0 else None
         here: State = self._binder.state() if stream is None else stream.state
         if len(homes) > 1 and self._operation in COPIES:
             return self._through_host(given[0], given[1], given[2], homes, stream)
         home = homes[0] if homes else here
-        if home.at(self._level) is here.at(self._level):
+        if devices.share_memory(home, here):
             return self._of(home)(*given)
         if stream is None:
             return self._as_current(home, given)
@@ -71,12 +71,12 @@ class Apart:
     def _homes(self, given: "tuple[Any, ...]") -> "list[State]":
         """The devices whose memory a call names, one for those that share theirs; the host's own has none."""
         table = self._binder.addresses
-        found: dict[State, State] = {}
+        found: list[State] = []
         for address in [given[at] for at in self._addresses]:
             block = table.find(address, self._operation) if is_minted(address) else table.look(address)
-            if block is not None:
-                found.setdefault(block.state.at(self._level), block.state)
-        return list(found.values())
+            if block is not None and not any(self._binder.listed().share_memory(block.state, each) for each in found):
+                found.append(block.state)
+        return found
 
     def _as_current(self, home: "State", given: "tuple[Any, ...]") -> "Any":
         here = self._binder.listed().here

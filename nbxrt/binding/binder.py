@@ -253,6 +253,9 @@ class Binder:
         makers = self.parts_by_model(policy, name)
         if not makers or list(makers) == [""]:
             return makers.get("")
+        models = {state.model for state in self.listed().listed}
+        if len(models) == 1 and (only := makers.get(models.pop(), makers.get(""))) is not None:
+            return only
 
         def by_model(state: "Any", *given: "Any") -> "Any":
             maker = makers.get(state.model) or makers.get("")

@@ -275,7 +275,7 @@ class Kernels:
         """Refuse memory of another device, of which this one knows nothing. Raises: ArgumentValueError."""
         for index, (kind, value) in enumerate(given):
             block = self._binder.addresses.look(_number(value)) if kind == "pointer" else None
-            if block is not None and block.state is not state:
+            if block is not None and not self._binder.listed().share_memory(block.state, state):
                 raise _foreign(index, block.state, state)
 
     def _placed(self, state: "State", index: int, kind: str, value: "Any") -> "tuple[str, Any]":

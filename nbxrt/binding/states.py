@@ -84,8 +84,12 @@ class Devices:
 
     def are_apart(self) -> bool:
         """Whether several devices are here that know nothing of each other's memory."""
+        return bool(self._spec["apart"]) and not all(self.share_memory(self.listed[0], each) for each in self.listed)
+
+    def share_memory(self, one: State, other: State) -> bool:
+        """Whether memory of one device means something to the other."""
         level = self._spec["apart"]
-        return bool(level) and any(state.at(level) is not self.listed[0].at(level) for state in self.listed)
+        return one.at(level) is other.at(level)
 
     def numbered(self, index: int) -> State:
         """The device of an ordinal. Raises: DeviceError where there is none at all."""

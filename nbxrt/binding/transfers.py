@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from nbxrt.binding.addresses import Block
+    from nbxrt.binding.addresses import Addresses, Block
     from nbxrt.binding.binder import Binder
-    from nbxrt.binding.queues import Stream
+    from nbxrt.binding.queues import Queues, Stream
     from nbxrt.binding.states import State
 
 
@@ -29,6 +29,8 @@ class Transfers:
 
     def __init__(self, binder: "Binder") -> None:
         self._binder = binder
+        self._queues: Queues = binder.policy("queues")
+        self._table: Addresses = binder.addresses
         self._alignment: int = binder.values("transfers").get("alignment", 1)
         self._copy, self._fill = (binder.part("transfers", part) for part in ("copy", "fill"))
         #: By the model of device; none for memory that the host sees.
@@ -39,24 +41,21 @@ class Transfers:
     def memcpy(self, dst: int, src: int, nbytes: int, kind: int) -> None:
         sides = self._sides("memcpy", dst, src, nbytes, kind)
         for state in {side.state for side in sides if side is not None} or {self._binder.state()}:
-            self._queues().drain_all(state)
+            self._queues.drain_all(state)
         self._move(dst, src, nbytes, *sides)
 
     def memcpy_async(self, dst: int, src: int, nbytes: int, kind: int, stream: int) -> None:
-        record = self._queues().find(stream)
+        record = self._queues.find(stream)
         sides = self._sides("memcpy_async", dst, src, nbytes, kind)
         if not self._give(dst, src, nbytes, *sides, record):
             self._drain(record, *sides)
             self._move(dst, src, nbytes, *sides)
 
     def memset(self, address: int, value: int, nbytes: int) -> None:
-        self._set("memset", address, value, nbytes, self._queues().find(0))
+        self._set("memset", address, value, nbytes, self._queues.find(0))
 
     def memset_async(self, address: int, value: int, nbytes: int, stream: int) -> None:
-        self._set("memset_async", address, value, nbytes, self._queues().find(stream))
-
-    def _queues(self) -> "Any":
-        return self._binder.policy("queues")
+        self._set("memset_async", address, value, nbytes, self._queues.find(stream))
 
     def _give(
         self, dst: int, src: int, nbytes: int, target: "Block | None", source: "Block | None", stream: "Stream"
@@ -84,9 +83,9 @@ class Transfers:
         return False
 
     def _set(self, operation: str, address: int, value: int, nbytes: int, stream: "Stream") -> None:
-        block: Block = self._binder.addresses.within(address, nbytes, operation)
+        block = self._table.within(address, nbytes, operation)
         offset = block.offset_of(address)
-        if block.state is stream.state and self._suits(offset, nbytes):
+        if block.state is stream.state and self._suits(offset, offset, nbytes):
             self._raise_lost(stream)
             self._fill(stream.state, block.target, offset, nbytes, value & 0xFF, stream)
             return
@@ -105,7 +104,7 @@ class Transfers:
             return
         stream = unseen[0].state.default_stream
         if self._give(dst, src, nbytes, target, source, stream):
-            self._queues().drain(stream)
+            self._queues.drain(stream)
             return
         room = ctypes.create_string_buffer(nbytes)
         self._move(ctypes.addressof(room), src, nbytes, None, source)
@@ -117,9 +116,9 @@ class Transfers:
 
     def _drain(self, stream: "Stream", *blocks: "Block | None") -> None:
         """Wait for the stream, and for all of another device that has some of the memory."""
-        self._queues().drain(stream)
+        self._queues.drain(stream)
         for state in {block.state for block in blocks if block is not None} - {stream.state}:
-            self._queues().drain_all(state)
+            self._queues.drain_all(state)
 
     def _sides(self, operation: str, dst: int, src: int, nbytes: int, kind: int) -> "tuple[Block | None, Block | None]":
         """The memory of each side, None for the host's own; where the kind says device memory, it has to be there.
@@ -130,14 +129,13 @@ class Transfers:
         return target, self._within(operation, src, nbytes, must_be=kind in FROM_DEVICE)
 
     def _within(self, operation: str, address: int, nbytes: int, *, must_be: bool) -> "Block | None":
-        table = self._binder.addresses
-        if not must_be and not is_minted(address) and table.look(address) is None:
+        if not must_be and not is_minted(address) and self._table.look(address) is None:
             return None
-        block: Block = table.within(address, nbytes, operation)
-        return block
+        return self._table.within(address, nbytes, operation)
 
-    def _suits(self, *numbers: int) -> bool:
-        return all(number % self._alignment == 0 for number in numbers)
+    def _suits(self, there: int, here: int, nbytes: int) -> bool:
+        by = self._alignment
+        return not (nbytes % by or there % by or here % by)
 
     @staticmethod
     def _raise_lost(stream: "Stream") -> None:
