@@ -171,6 +171,8 @@ def _failed(call: Any) -> BaseException | None:
         return None
     except ray.exceptions.RayTaskError as error:
         cause: BaseException = error.cause if error.cause is not None else error
+        if cause is not error:
+            cause.__cause__ = error  # which shows where in the worker it was raised
         return cause
     except ray.exceptions.RayError as error:
         died: BaseException = error
