@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from nbxrt.distributed.hosts import neighbourhood
+
 if sys.platform != "win32":
     import fcntl
 
@@ -56,7 +58,9 @@ def path_of(identity: bytes) -> Path:
     """Where the ranks of a communicator find its file."""
     folder = Path("/dev/shm")  # noqa: S108  # unreadable to other users, and gone before the program uses it
     folder = folder if os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
-    return folder / f"{PREFIX}{hashlib.sha256(identity).hexdigest()[:24]}"
+    name = hashlib.sha256(identity)
+    name.update(neighbourhood().encode())  # a folder may be shared by containers, whose processes have other numbers
+    return folder / f"{PREFIX}{name.hexdigest()[:24]}"
 
 
 def _held(path: Path) -> int:

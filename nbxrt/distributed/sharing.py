@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
+from nbxrt.distributed.hosts import host
 from nbxrt.distributed.messages import SHARE
 from nbxrt.objects import ipc
 from nbxrt.objects.buffer import Buffer, shared
@@ -41,15 +40,6 @@ def _said(buffer: Buffer) -> tuple[dict[str, Any], errors.NbxrtError | None]:
         return {"host": host(), "handle": ipc.plain_of_buffer(buffer)}, None
     except errors.NbxrtError as error:
         return {"error": error.summary, "hint": error.hint}, error
-
-
-def host() -> str:
-    """What tells this host apart: its name, and when it was started where the system says so."""
-    try:
-        started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        started = ""
-    return f"{socket.gethostname()} {started}"
 
 
 def _opened(comm: Communicator, handle: Handle) -> Buffer:
