@@ -45,9 +45,9 @@ def init(
     """The communicator of all ranks that MPI or Ray has started; every rank calls it.
 
     `engine` is `mpi` or `ray`, and found out when left out. `runtime` is the one in force when left out, else the best
-    that is here. Each rank takes the device of its number on its host, or the one that Ray gave it, and that becomes
-    the thread's current device; `device` says another. `share_device` allows two ranks on one. Where the backend has
-    no collectives, the engine's own are used, on host memory. `timeout` is in seconds.
+    that is here. Each rank takes the device of its number on its host, the only one that it sees, or the one that Ray
+    gave it, and that becomes the thread's current device; `device` says another. `share_device` allows two on one.
+    Where the backend has no collectives, the engine's own are used, on host memory. `timeout` is in seconds.
     Raises, on every rank and before anything hangs: ArgumentValueError; BackendNotFoundError; CapabilityError;
     LibraryNotFoundError; DeviceIndexError; CommunicatorError, CommunicatorTimeoutError; DeviceError.
     """

@@ -76,6 +76,8 @@ def _device(world: World, runtime: Runtime, device: int | None, share_device: bo
                 f"there is no device {wanted}: {count} are visible", value=wanted, count=count
             )
         return wanted
+    if count == 1:  # a launcher may show each rank its own alone; that two have the same one the ranks find together
+        return 0
     if world.local_rank < count:
         return world.local_rank
     if share_device:

@@ -134,6 +134,26 @@ def test_a_rank_that_a_process_manager_started_knows_it(mpirun: Callable[..., tu
     assert mpirun("no_elements", 2, {"NBX_GPU_BACKEND": "host"}, by=alone) == (0, "")
 
 
+def test_ranks_whose_launcher_shows_each_its_own_device_take_that(
+    mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
+) -> None:
+    """As `srun --gpus-per-task=1` does."""
+    devices = simulate("cuda", "12.9", devices=2).environment(obey_visibility=1)
+    own = ("sh", "-c", 'CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK exec "$@"', "sh")
+
+    assert mpirun("no_elements", 2, {"NBX_GPU_BACKEND": "cuda", **devices}, by=own) == (0, "")
+
+
+def test_two_ranks_that_see_one_device_are_refused_on_every_rank(
+    mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
+) -> None:
+    devices = simulate("cuda", "12.9", devices=1).environment()
+
+    _code, said = mpirun("no_elements", 2, {"NBX_GPU_BACKEND": "cuda", **devices}, "--enable-recovery")
+
+    assert said.count("ArgumentValueError: ranks 0 and 1 are on one device") == 2
+
+
 def test_two_ranks_on_one_device_are_refused_on_every_rank(
     mpirun: Callable[..., tuple[int, str]], simulate: Callable[..., Simulation]
 ) -> None:
