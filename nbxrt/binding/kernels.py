@@ -5,10 +5,10 @@ asked; where it cannot, a `c_void_p` is one, and so is a 64-bit integer that lie
 """
 
 import ctypes
-import sys
 
 from nbxrt import errors, locks
 from nbxrt.binding.failures import unknown
+from nbxrt.binding.object_arguments import ObjectArguments, foreign, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,13 +69,7 @@ class Kernels:
             binder.optional_part("kernels", part)
             for part in ("set_pointer", "set_local", "begin", "abandon", "attribute")
         )
-        self._slice, self._unslice, self._slice_alignment = (
-            binder.optional_part("kernels", part) for part in ("slice", "unslice", "slice_alignment")
-        )
-        #: Of which the beginning of a slice is a multiple, in bytes, by device.
-        self._alignments: dict[State, int] = {}
-        #: By the model of device; there an argument that is an address is an object.
-        self._set_buffers = binder.parts_by_model("kernels", "set_buffer")
+        self._objects = ObjectArguments(binder)
         self._set_shared, self._end, self._type_name = (
             binder.optional_part("kernels", part) for part in ("set_shared", "end", "type_name")
         )
@@ -183,9 +177,9 @@ class Kernels:
         given = self._given(record, arguments)
         target: Stream = self._binder.policy("queues").find(stream)
         extents = (*grid, *block, *(one * other for one, other in zip(grid, block, strict=True)), shared_memory)
-        if target.state.model in self._set_buffers or "" in self._set_buffers:
-            places = [self._placed(target.state, index, *each) for index, each in enumerate(given)]
-            slices = Slices(target.state, self._slice, self._unslice)
+        if self._objects.are_for(target.state):
+            places = self._objects.places(target.state, given)
+            slices = self._objects.slices(target.state)
             try:
                 self._launch(record, target, [slices.instead(*each) for each in places], extents)
             finally:
@@ -268,92 +262,22 @@ class Kernels:
     def _guessed(self, value: "Any") -> str:
         if isinstance(value, ctypes.c_void_p):
             return "pointer"
-        is_known = isinstance(value, _WIDE) and self._binder.addresses.look(_number(value))
+        is_known = isinstance(value, _WIDE) and self._binder.addresses.look(number(value))
         return "pointer" if is_known else "value"
 
     def _refuse_foreign(self, state: "State", given: "list[tuple[str, Any]]") -> None:
         """Refuse memory of another device, of which this one knows nothing. Raises: ArgumentValueError."""
         for index, (kind, value) in enumerate(given):
-            block = self._binder.addresses.look(_number(value)) if kind == "pointer" else None
+            block = self._binder.addresses.look(number(value)) if kind == "pointer" else None
             if block is not None and not self._binder.listed().share_memory(block.state, state):
-                raise _foreign(index, block.state, state)
-
-    def _placed(self, state: "State", index: int, kind: str, value: "Any") -> "tuple[str, Any]":
-        """An address as the object that it lies in, the offset there and the bytes that follow; 0 stands for none.
-
-        Raises: ArgumentValueError for memory that is not there, or that the device does not take as an argument.
-        """
-        if kind != "pointer":
-            return kind, value
-        address = _number(value)
-        if not address:
-            return "buffer", (0, 0, 0)
-        block = self._binder.addresses.find(address, "launch_kernel")
-        if block.state is not state:
-            raise _foreign(index, block.state, state)
-        offset = block.offset_of(address)
-        if offset and self._slice_alignment is not None:
-            if state not in self._alignments:
-                self._alignments[state] = self._slice_alignment(state) // 8
-            alignment = self._alignments[state]
-            if offset % alignment:
-                raise errors.ArgumentValueError(
-                    f"`launch_kernel`: argument {index} begins {offset} bytes inside its allocation, and "
-                    f"{self._binder.description['title']} takes there multiples of {alignment}",
-                    hint="copy it to the start of an allocation",
-                    operation="launch_kernel", parameter="arguments",
-                )  # fmt: skip
-        return "buffer", (block.target, offset, block.address + block.nbytes - address)
+                raise foreign(index, block.state, state)
 
     def _set(self, state: "State", function: int, encoder: int, index: int, kind: str, value: "Any") -> None:
         if kind == "buffer":
-            set_buffer = self._set_buffers.get(state.model) or self._set_buffers[""]
-            set_buffer(state, function, encoder, index, *value)
+            self._objects.set(state, function, encoder, index, *value)
         elif kind == "pointer" and self._set_pointer is not None:
-            self._set_pointer(state, function, encoder, index, _number(value))
+            self._set_pointer(state, function, encoder, index, number(value))
         elif kind == "local" and self._set_local is not None:
-            self._set_local(state, function, encoder, index, _number(value))
+            self._set_local(state, function, encoder, index, number(value))
         else:
             self._set_value(state, function, encoder, index, ctypes.sizeof(value), ctypes.addressof(value))
-
-
-class Slices:
-    """Parts of objects that are arguments of one launch, for an API that takes no offset beside an object.
-
-    They go when the launch was given to the device, which keeps what it works on.
-    """
-
-    def __init__(self, state: "State", make: "Any", release: "Any") -> None:
-        self._state = state
-        self._make = make
-        self._release = release
-        self._made: dict[tuple[int, int], int] = {}
-
-    def instead(self, kind: str, value: "Any") -> "tuple[str, Any]":
-        """An argument that is an object and an offset, with a slice in place of the two where there is an offset.
-
-        The same part of an object twice is one slice.
-        """
-        if kind != "buffer":
-            return kind, value
-        target, offset, nbytes = value
-        if not offset or self._make is None:
-            return kind, (target, offset)
-        if (target, offset) not in self._made:
-            self._made[target, offset] = self._make(self._state, target, offset, nbytes)
-        return kind, (self._made[target, offset], 0)
-
-    def release(self) -> None:
-        """Give every slice up."""
-        for made in self._made.values():
-            self._release(self._state, made)
-
-
-def _foreign(index: int, home: "State", state: "State") -> errors.ArgumentValueError:
-    said = f"argument {index} is memory of device {home.index}, and the stream is of device {state.index}"
-    return errors.ArgumentValueError(f"`launch_kernel`: {said}", operation="launch_kernel", parameter="arguments")
-
-
-def _number(value: "Any") -> int:
-    """The unsigned integer that a ctypes value holds, whatever its class: also one that came as bytes."""
-    return int.from_bytes(bytes(value), sys.byteorder)
