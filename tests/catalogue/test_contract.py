@@ -30,11 +30,15 @@ def test_an_operation_has_what_the_file_says() -> None:
 def test_the_page_of_the_format_names_what_every_backend_needs(contract: Contract, root: Path) -> None:
     page = (root / "docs" / "format.md").read_text("utf-8")
     section = page.partition("### What every backend has\n")[2].partition("\n## ")[0]
-    first = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+    rows = [row.split("|")[1:3] for row in section.splitlines() if row.startswith("| `")]
 
-    named = re.findall(r"`(\w+)`", "".join(first))
+    named = {name: instead for names, instead in rows for name in re.findall(r"`(\w+)`", names)}
 
-    assert sorted(named) == sorted(each.name for each in contract.operations.values() if each.required)
+    assert named.keys() == {each.name for each in contract.operations.values() if each.required}
+    for name, instead in named.items():
+        for policy in re.findall(r"{policy: (\w+)}", instead):
+            known = policies.POLICIES[policy]
+            assert name in known.operations or contract.operations[name].group in known.groups, (name, policy)
 
 
 def test_what_came_later_is_required_of_no_backend() -> None:
