@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import objective_c
+import simulations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,17 @@ def test_objects_behave_where_memory_is_buffer_objects(driver: str, tmp_path: Pa
 
     without = "test_dlpack or test_drivers or test_contract or pinned or managed or every_kind"
     assert _on("opencl", drivers.environment(driver, tmp_path), without) >= 40
+
+
+@pytest.mark.tier("all")
+@simulations.NEEDED[0]
+@simulations.NEEDED[1]
+@pytest.mark.parametrize(("backend", "model"), [("opencl", "usm"), ("opencl", "svm")])
+def test_objects_behave_on_the_simulation_of_an_api_of_objects(backend: str, model: str, tmp_path: Path) -> None:
+    simulation = simulations.built(backend, tmp_path, devices=1)
+    environment = {**os.environ, **simulation.environment(models=model)}
+
+    assert _on(backend, environment, "test_dlpack or test_drivers") >= 50
 
 
 @pytest.mark.tier("all")
