@@ -19,7 +19,7 @@ NbxrtError (RuntimeError)
 │       └── PointerError        an address that is not of this account's memory
 │           ├── DoubleFreeError     it was freed already
 │           └── InteriorPointerError    it lies inside a block
-├── ExchangeError               memory cannot be exchanged with another library in this way (BufferError)
+├── ExchangeError               memory cannot be exchanged with another library or process in this way (BufferError)
 └── DeviceError                 a call failed: operation, symbol, code, name, text, device
     ├── NoDeviceError           there is no device to use (also a BackendNotFoundError)
     ├── DriverError             driver and runtime do not fit together, or the driver is not the real one
