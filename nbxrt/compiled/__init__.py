@@ -16,7 +16,7 @@ INDEX = {'cuda': (10, 'gpu', ('linux', 'windows'), (('nvidia',), 'cuda')),
  'kunlun': (150, 'gpu', ('linux',), (('xpu',), 'xpu')),
  'iluvatar': (160, 'gpu', ('linux',), (('iluvatar',), 'cuda')),
  'hygon': (170, 'gpu', ('linux',), (('hcu',), 'hip')),
- 'opencl': (200, 'gpu', ('linux', 'windows'), (('opencl',), 'opencl')),
+ 'opencl': (200, 'gpu', ('linux', 'windows', 'macos'), (('opencl',), 'opencl')),
  'host': (1000, 'cpu', ('linux', 'windows', 'macos'), None)}
 NEEDING = {'ascend': {'name': 'ascend',
             'title': 'Huawei Ascend',
@@ -107,5 +107,5 @@ NEEDING = {'ascend': {'name': 'ascend',
  'opencl': {'name': 'opencl',
             'title': 'OpenCL',
             'kind': 'gpu',
-            'platforms': ('linux', 'windows'),
-            'presence': {'linux': None, 'windows': None}}}
+            'platforms': ('linux', 'windows', 'macos'),
+            'presence': {'linux': None, 'windows': None, 'macos': None}}}
