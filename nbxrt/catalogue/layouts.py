@@ -75,8 +75,8 @@ def check_struct_uses(subject: Subject) -> Iterator[Diagnostic]:
             if isinstance(argument, dict):
                 yield from _field_faults(subject, path, argument)
     for name, found in users.items():
-        what = f"{quoted(name)}, which is not among the file's `structs`"
-        facts = subject.lacking(found, (f"uses {what}", f"use {what}"), of=("structs",))
+        says = f"{quoted(name)} is not among the file's `structs`, and USERS use(s) it"
+        facts = subject.lacking(found, says, of=("structs",))
         yield subject.diagnostic(found[0][0], "unknown-struct", **facts, hint=did_you_mean(name, structs))
 
 
@@ -323,8 +323,8 @@ def check_versions_are_known(subject: Subject) -> Iterator[Diagnostic]:
         if not _range(dict(variant.spec)).is_everything and library is not None and not _tells_version(library):
             users.setdefault(role, []).append((variant.path, variant.operation.name))
     for role, found in users.items():
-        what = f"by version, and the library `{role}` has neither `version` nor majors"
-        facts = subject.lacking(found, (f"differs {what}", f"differ {what}"), of=("libraries", role))
+        says = f"the library `{role}` has neither `version` nor majors, and USERS differ(s) by version"
+        facts = subject.lacking(found, says, of=("libraries", role))
         yield subject.diagnostic(found[0][0], "unknown-version", **facts, at="key")
 
 

@@ -74,9 +74,9 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
             path = (*variant.path, "library") if "library" in variant.spec else variant.path
             users.setdefault(role, []).append((path, variant.operation.name))
     for role, found in users.items():
-        what = f"the library `{role}`, which the file does not have"
+        says = f"the file has no library `{role}`, which USERS call(s)"
         hint = f"describe it under `libraries`, or say `library` where it is called: {listed([*known], 'or')}"
-        facts = subject.lacking(found, (f"calls {what}", f"call {what}"), of=("libraries",))
+        facts = subject.lacking(found, says, of=("libraries",))
         yield subject.diagnostic(found[0][0], "unknown-role", **facts, hint=hint)
     for path, call in _library_calls(subject):
         if "library" in call and call["library"] not in known:
@@ -121,9 +121,9 @@ def check_answers(subject: Subject) -> Iterator[Diagnostic]:
         if kind not in library["status"].get("kinds", {}):
             users.setdefault((role, kind), []).append((variant.path, variant.operation.name))
     for (role, kind), found in users.items():
-        what = f"by the status `{kind}`, which `{role}` has no code for"
+        says = f"`{role}` has no code for the status `{kind}`, by which USERS answer(s)"
         hint = f"add `{kind}` to `libraries.{role}.status.kinds`, or make the result with `result`"
-        facts = subject.lacking(found, (f"answers {what}", f"answer {what}"), of=("libraries", role, "status"))
+        facts = subject.lacking(found, says, of=("libraries", role, "status"))
         yield subject.diagnostic(found[0][0], "missing-kind", **facts, at="key", hint=hint)
 
 

@@ -114,8 +114,8 @@ def check_sends(subject: Subject) -> Iterator[Diagnostic]:
     if any(each[0] == "messages" for each in subject.broken if each):
         return
     for selector, found in users.items():
-        what = f"{quoted(selector)}, which is not among the file's `messages`"
-        facts = subject.lacking(found, (f"sends {what}", f"send {what}"), of=("messages",))
+        says = f"{quoted(selector)} is not among the file's `messages`, and USERS send(s) it"
+        facts = subject.lacking(found, says, of=("messages",))
         yield subject.diagnostic(found[0][0], "unknown-message", **facts, hint=did_you_mean(selector, known))
 
 

@@ -345,8 +345,8 @@ def check_models(subject: Subject) -> Iterator[Diagnostic]:
         if isinstance(form, dict) and "model" in form and form["model"] not in known:
             users.setdefault(form["model"], []).append(((*path, "model"), path_text(path)))
     for model, found in users.items():
-        what = f"for the model {quoted(model)}, of which no device is"
-        facts = subject.lacking(found, (f"is {what}", f"are {what}"), of=("devices", "models"))
+        says = f"no device is of the model {quoted(model)}, which USERS name(s)"
+        facts = subject.lacking(found, says, of=("devices", "models"))
         yield subject.diagnostic(found[0][0], "unknown-name", **facts, hint=did_you_mean(model, known))
 
 
@@ -361,8 +361,8 @@ def check_policies_are_given(subject: Subject) -> Iterator[Diagnostic]:
             users.setdefault(name, []).append(((*variant.path, "policy"), variant.operation.name))
     for name, found in users.items():
         needed = [part for part, each in POLICIES[name].parts.items() if each.required]
-        what = f"the policy `{name}`, and the file has no `policies.{name}` with {listed(needed)}"
-        facts = subject.lacking(found, (f"needs {what}", f"need {what}"), of=("policies", name))
+        says = f"the file has no `policies.{name}` with {listed(needed)}, which USERS need(s)"
+        facts = subject.lacking(found, says, of=("policies", name))
         yield subject.diagnostic(found[0][0], "wrong-policy", **facts)
 
 

@@ -240,8 +240,8 @@ def check_enums(subject: Subject) -> Iterator[Diagnostic]:
             if is_enum and name.role in ("flags", "parameter") and enum not in enums:
                 users.setdefault(enum, []).append((path, variant.operation.name))
     for enum, found in users.items():
-        what = f"a word of `{enum}`, and the file has no `enums.{enum}`"
-        facts = subject.lacking(found, (f"passes {what}", f"pass {what}"), of=("enums",))
+        says = f"the file has no `enums.{enum}`, of which USERS pass(es) a word"
+        facts = subject.lacking(found, says, of=("enums",))
         yield subject.diagnostic(found[0][0], "missing-enum", **facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -84,15 +85,16 @@ class Subject:
         """A fault at the value of `path`, or with `at="key"` at its key."""
         return self.document.diagnostic(path, reference, message, **facts)
 
-    def lacking(self, users: Sequence[tuple[Path, str]], says: tuple[str, str], *, of: Path) -> dict[str, Any]:
+    def lacking(self, users: Sequence[tuple[Path, str]], says: str, *, of: Path) -> dict[str, Any]:
         """What a fault says of all that need one thing which is not there: one cause is one fault, at the first user.
 
-        `users` are paths with the names of operations, `says` goes on from one name and from several, and `of` is where
-        the thing would stand.
+        `users` are paths with the names of operations, which stand for `USERS` in what is said (`use(s)` is the verb of
+        one), and `of` is where the thing would stand.
         """
         names = list(dict.fromkeys(name for _path, name in users))
+        said = re.sub(r"\((e?s)\)", r"\1" if len(names) == 1 else "", says).replace("USERS", listed(names))
         also = [self.related(path, "also") for path, _name in users[1:_SHOWN]]
-        return {"message": f"{listed(names)} {says[len(names) > 1]}", "related": (*self.nearest(*of), *also)}
+        return {"message": said, "related": (*self.nearest(*of), *also)}
 
     def nearest(self, *path: str | int) -> tuple[Related, ...]:
         """A node that is not as it should be, or the nearest above it that is there; none where that is the file."""

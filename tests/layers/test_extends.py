@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -365,9 +366,7 @@ def test_what_an_inherited_value_lacks_is_told_once_and_where_it_was_taken_out(l
 
     assert (fault.file, fault.line, fault.column) == (str(layered.folder / "site.yaml"), 4, 9)
     assert fault.reference == "missing-enum"
-    assert fault.message == (
-        "`memcpy` and `memcpy_async` pass a word of `memcpy_kind`, and the file has no `enums.memcpy_kind`"
-    )
+    assert fault.message == ("the file has no `enums.memcpy_kind`, of which `memcpy` and `memcpy_async` pass a word")
     assert str(fault.related[0]).startswith(f"`operations.memcpy` is at {layered.folder / 'toy.yaml'}:")
 
 
@@ -375,8 +374,8 @@ def test_a_library_that_is_taken_out_is_one_fault_that_lists_its_users(layered: 
     fault = layered.fault("libraries: {driver: null}\n", base="cuda")
 
     assert (fault.file, fault.line, fault.column) == (str(layered.folder / "site.yaml"), 4, 13)
-    assert fault.message.startswith("`device_name`, `device_uuid`, `event_record`, ")
-    assert fault.message.endswith(" more call the library `driver`, which the file does not have")
+    assert fault.message.startswith("the file has no library `driver`, which `device_name`, `device_uuid`, ")
+    assert re.search(r" and [0-9]+ more call$", fault.message)
 
 
 def test_names_in_headers_of_what_a_file_replaces_may_be_left_over(layered: Layered) -> None:
