@@ -58,11 +58,13 @@ def _by_constants(decoders: list[Decoder]) -> list[list[Decoder]]:
     groups: dict[Any, list[Decoder]] = {}
     for decoder in decoders:
         groups.setdefault(decoder.case.constants, []).append(decoder)
+    if not decoders[0].case.written[1]:  # of plain operations the later one counts: it takes what the other does, too
+        return list(groups.values())
     return sorted(groups.values(), key=lambda group: len(group[0].case.constants))
 
 
 def _dispatch(function: Function, groups: list[list[Decoder]], linkage: str) -> list[str]:
-    """The function itself: the case with most constants of those that are all there, else the first, which refuses."""
+    """The function itself: the last case whose constants are all there, else the first of all, which refuses."""
     first = groups[0][0]
     given = ", ".join(f"a{at}" for at in range(len(first.parameters)))
     declared = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,24 +27,13 @@ VERSIONS = [
     for version in versions
 ]
 
-IMAGE = ModuleImage(b"nbxrt simulated module\nkernel add 8 8 8 4\nglobal number 4\n", variable="number")
+IMAGE = ModuleImage(b"nbxrt simulated module\nkernel add 8 8 8 4 = add\nglobal number 4\n", variable="number")
 #: The same where the vendor tells addresses from numbers, and has no variables.
-ADDITION = ModuleImage(b"nbxrt simulated module\nkernel add pointer pointer pointer 4\n")
-
-
-def _adding(_name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Any) -> None:
-    """What the kernel does, once for all threads."""
-    places = [ctypes.cast(arguments[index], ctypes.POINTER(ctypes.c_uint64))[0] for index in range(3)]
-    count = ctypes.cast(arguments[3], ctypes.POINTER(ctypes.c_uint32))[0]
-    elements = ctypes.c_uint32 * min(count, grid[0] * block[0])
-    left, right, out = map(elements.from_address, places)
-    out[:] = [one + other for one, other in zip(left, right, strict=True)]
+ADDITION = ModuleImage(b"nbxrt simulated module\nkernel add pointer pointer pointer 4 = add\n")
 
 
 def _simulated(folder: Path, backend: str = "cuda", version: str | None = None, **settings: Any) -> Simulation:
-    simulation = build(backend, folder, version=version, **settings)
-    simulation.on_launch(_adding)
-    return simulation
+    return build(backend, folder, version=version, **settings)
 
 
 @pytest.mark.parametrize(("backend", "version"), VERSIONS)

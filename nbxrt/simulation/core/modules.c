@@ -4,6 +4,7 @@
        kernel NAME SIZE…            a kernel, and the size in bytes of each argument, `pointer`, or `local`: its own
                                     room in the memory that a block shares
        kernel NAME SIZE… = store    it writes its second argument to element i of its first, for every thread i
+       kernel NAME SIZE… = add      of (a, b, out, n): out[i] = a[i] + b[i] for every thread i below n, of 32-bit numbers
        global NAME BYTES            a variable in device memory
 */
 #include "state.h"
@@ -558,6 +559,29 @@ static void store(const struct launch *launch, struct stream *stream)
         memcpy((char *)(uintptr_t)address + i * size, launch->values[1], size);
 }
 
+/* The body `add`: what the conformance suite asks of a module. */
+static void add(const struct launch *launch, struct stream *stream)
+{
+    uint64_t at[3], threads = volume(launch->grid) * volume(launch->block);
+    uint32_t count;
+    if (launch->count != 4 || launch->sizes[3] != sizeof count)
+        return;
+    memcpy(&count, launch->values[3], sizeof count);
+    uint64_t elements = count < threads ? count : threads;
+    for (int i = 0; i < 3; i++) {
+        if (launch->sizes[i] != sizeof at[i])
+            return;
+        memcpy(&at[i], launch->values[i], sizeof at[i]);
+        if (elements && sim_range(at[i], 4 * elements, SIDE_DEVICE, stream->device, i == 2)) {
+            sim_lose(stream->device, KIND_ILLEGAL_ADDRESS);
+            return;
+        }
+    }
+    const uint32_t *left = (const uint32_t *)(uintptr_t)at[0], *right = (const uint32_t *)(uintptr_t)at[1];
+    for (uint64_t i = 0; i < elements; i++)
+        ((uint32_t *)(uintptr_t)at[2])[i] = left[i] + right[i];
+}
+
 void sim_launch_run(struct launch *launch, struct stream *stream)
 {
     struct launch_log *entry = calloc(1, sizeof *entry);
@@ -568,6 +592,8 @@ void sim_launch_run(struct launch *launch, struct stream *stream)
     done_end = &entry->next;
     if (!strcmp(launch->body, "store"))
         store(launch, stream);
+    if (!strcmp(launch->body, "add"))
+        add(launch, stream);
     if (!on_launch)
         return;
     pthread_mutex_unlock(&sim_lock);    /* it may need another lock, which a waiting thread holds */
