@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Faults = Callable[[Any], tuple[Diagnostic, ...]]
 
 OPERATIONS = list(contracts.load().operations)
+#: Every operation has its turn in the full tier; in the fast one the first stands for those like it.
+REST = pytest.mark.tier("all")
 REQUIRED = [name for name, operation in contracts.load().operations.items() if operation.required]
 SHIPPED = sorted(
     (each for each in data_folder("backends").iterdir() if each.name.endswith(".yaml")), key=lambda each: each.name
@@ -94,7 +96,7 @@ def test_an_operation_that_is_removed_from_a_shipped_file_is_missed_by_its_name(
 
 
 @pytest.mark.parametrize("by", ["itself", "its group"])
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", [REQUIRED[0], *(pytest.param(each, marks=REST) for each in REQUIRED[1:])])
 def test_a_required_operation_that_is_absent_is_told_at_its_reason(
     name: str, by: str, toy: dict[str, Any], faults: Faults
 ) -> None:
