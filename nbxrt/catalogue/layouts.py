@@ -332,6 +332,46 @@ def _tells_version(library: dict[str, Any]) -> bool:
     return "version" in library or all("major" in name for name in library.get("names", ({},)))
 
 
+def check_digits(subject: Subject) -> Iterator[Diagnostic]:
+    """The divisors of a version go down: each takes apart what the one before it has left."""
+    for role, library in subject.section("libraries").items():
+        for key in ("version", "driver_version"):
+            digits = library.get(key, {}).get("digits", ())
+            for index, (one, other) in enumerate(pairwise(digits), 1):
+                if other >= one:
+                    path = ("libraries", role, key, "digits", index)
+                    message = f"the divisor {other} is not below {one}, which stands before it"
+                    hint = "the largest comes first: with `[1000, 10]`, 12090 is 12.9"
+                    yield subject.diagnostic(path, "out-of-range", message, hint=hint)
+
+
+def check_pointer_types(subject: Subject) -> Iterator[Diagnostic]:
+    """An address or a handle is passed as a type that holds all of it."""
+    for role, library in subject.section("libraries").items():
+        for name, c_type in library.get("types", {}).items():
+            if subject.contract.types[name].c == "pointer" and SIZES[c_type] < SIZES["pointer"]:
+                message = f"`{name}` has {SIZES['pointer']} bytes, and `{c_type}` {SIZES[c_type]}"
+                path = ("libraries", role, "types", name)
+                yield subject.diagnostic(path, "wrong-parameter-type", message, hint="write `uint64`")
+
+
+def check_platforms(subject: Subject) -> Iterator[Diagnostic]:
+    """A variant is for a system that the file is written for."""
+    platforms = subject.value("platforms")
+    for variant in subject.variants():
+        path = (*variant.path, "platform")
+        if "platform" not in variant.spec or not isinstance(platforms, list) or subject.is_inherited(path):
+            continue  # a file may leave a system out of those that its base is for
+        if not any(_is_for(dict(variant.spec), platform) for platform in platforms):
+            message = f"the file is not written for {listed(_listed(variant.spec['platform']), 'or')}"
+            related = (subject.related(("platforms",), "`platforms` is"),)
+            yield subject.diagnostic(path, "unreachable-variant", message, related=related)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_fields,
     check_struct_uses,
@@ -340,4 +380,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_versions,
     check_required,
     check_versions_are_known,
+    check_digits,
+    check_pointer_types,
+    check_platforms,
 )

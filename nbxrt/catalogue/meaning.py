@@ -13,6 +13,7 @@ from nbxrt.catalogue import (
     evidence,
     explanations,
     identities,
+    launches,
     layouts,
     messages,
     minting,
@@ -73,6 +74,10 @@ def check_roles_exist(subject: Subject) -> Iterator[Diagnostic]:
         if role not in known:
             path = (*variant.path, "library") if "library" in variant.spec else variant.path
             users.setdefault(role, []).append((path, variant.operation.name))
+    launch = subject.mapping("launch")
+    role = launch.get("library", "driver")
+    if "call" in launch and role not in known and ("launch",) not in subject.broken:
+        users.setdefault(role, []).append((("launch", "library" if "library" in launch else "call"), "launch"))
     for role, found in users.items():
         says = f"the file has no library `{role}`, which USERS call(s)"
         hint = f"describe it under `libraries`, or say `library` where it is called: {listed([*known], 'or')}"
@@ -276,5 +281,6 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *sequences.CHECKS,
     *minting.CHECKS,
     *layouts.CHECKS,
+    *launches.CHECKS,
     *messages.CHECKS,
 )
