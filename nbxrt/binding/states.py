@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from nbxrt.binding.binder import Binder
 
 
+#: Held while devices are listed, and while what is kept of them is made or released, of all backends: a driver may come
+#: down with the last thing that it made, and lists no devices meanwhile.
+coming_and_going = locks.RLock()
+
+
 class State:
     """A device, or the level above it, with its handles and with what is kept of it."""
 
@@ -57,6 +62,8 @@ class Devices:
         self.listed: list[State] = []
         self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
         self._made: list[tuple[str, State]] = []
+        #: What is to be released, first made first.
+        self._left: list[tuple[str, State, Any]] = []
         self._forked = False
         #: The calling thread's current device: `state`.
         self.here: Any = locks.local()
@@ -75,8 +82,10 @@ class Devices:
                 raise self._binder.failures.of_a_fork()
             with self._lock:
                 if not self.listed:
-                    self.listed += self._list()
-        return self.listed
+                    with coming_and_going:
+                        self.listed += self._list()
+                return [*self.listed]
+        return [*self.listed] or self.all()  # it may have been released meanwhile
 
     def gpus(self) -> int:
         """The number of devices that are GPUs."""
@@ -216,10 +225,11 @@ class Devices:
         with self._lock:
             keeper = state.at(scope)
             if name not in vars(keeper):
-                keeper.__dict__[name] = make(keeper)
+                with coming_and_going:
+                    keeper.__dict__[name] = make(keeper)
                 self._made.append((name, keeper))
-            state.__dict__[name] = vars(keeper)[name]
-        return state.__dict__[name]
+            value = state.__dict__[name] = vars(keeper)[name]
+        return value
 
     def _makers(self) -> "dict[str, tuple[str, Callable[[State], Any]]]":
         """What makes each entry, and the level that it is kept for."""
@@ -245,26 +255,36 @@ class Devices:
         return make
 
     def release(self) -> None:
-        """Release what was made, last made first; a failure ends one release and not the others."""
+        """Release what was made, last made first; a failure ends one release and not the others.
+
+        What another thread may be working with is left for the next time: whoever comes later makes it anew.
+        """
         with self._lock:
-            made, self._made = self._made, []
-            for name, keeper in reversed(made):
-                try:
-                    self._release(name, keeper)
-                except errors.NbxrtError:
-                    continue
+            self._left += [(name, keeper, vars(keeper).pop(name)) for name, keeper in self._made]
+            for name, _keeper in self._made:  # devices below the keeper have it too
+                for state in self.listed:
+                    vars(state).pop(name, None)
+            self._made.clear()
+        if locks.others_are_inside():
+            return
+        while self._left:
+            try:
+                self._release(*self._left.pop())
+            except errors.NbxrtError:
+                continue
+        with self._lock:
             for state in self.listed:
                 self._give_up(state, state.level, vars(state)[state.level])
             self.listed.clear()
 
-    def _release(self, name: str, keeper: State) -> None:
-        value = vars(keeper).pop(name)
+    def _release(self, name: str, keeper: State, value: "Any") -> None:
         if name == "default_stream":
             self._binder.policy("queues").end(value)
             return
         steps = self._binder.description["state"][name][3]
         if steps:
-            sequence.part_function(self._binder, f"release.{name}", steps, (name,), ())(keeper, value)
+            with coming_and_going:
+                sequence.part_function(self._binder, f"release.{name}", steps, (name,), ())(keeper, value)
 
     # functions that the library does not export
 
@@ -296,7 +316,9 @@ class Devices:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; devices that the parent has used are not used here."""
-        self._lock = locks.RLock()
+        global coming_and_going
+        self._lock, coming_and_going = locks.RLock(), locks.RLock()
+        self._left.clear()
         if self.listed:
             self._forked = True
             self.listed.clear()

@@ -220,6 +220,27 @@ def test_memory_that_the_account_keeps_for_later_goes_with_what_is_kept_of_the_d
     assert opened["live"] == 0
 
 
+def test_what_another_thread_works_with_is_not_released_under_it(shelf: Callable[..., Shelf]) -> None:
+    opened = shelf()
+    runtime = opened.runtime
+    runtime.free(runtime.malloc(64))
+    runtime.sync()
+    kept = opened["live"]
+    queues = runtime._binder.policy("queues")
+    other = threading.Thread(target=runtime.sync)
+
+    with queues.guard:  # which the other thread waits for
+        other.start()
+        while not nbxrt.locks.others_are_inside():
+            pass
+        nbxrt.reset()
+        assert opened["live"] == kept
+    other.join()
+    runtime._binder.release()
+
+    assert opened["live"] == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_that_was_forked_is_told_so_and_touches_nothing_of_its_parent(shelf: Callable[..., Shelf]) -> None:
