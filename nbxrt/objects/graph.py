@@ -49,8 +49,8 @@ class Graph(Closing):
         self._captures = state_of(device.runtime).captures
         self._is_only, self._process = device.is_only, process[0]
         # bound now: nothing may have to be made on a finalizer's path
-        for release in ("graph_destroy", "graph_exec_destroy"):
-            getattr(self.runtime, release)
+        for operation in ("graph_destroy", "graph_exec_destroy", "stream_query", "event_record", "sync"):
+            getattr(self.runtime, operation)
 
     def __repr__(self) -> str:
         state = "executable" if self._executable else "captured" if self._graph else "empty"
@@ -77,10 +77,11 @@ class Graph(Closing):
         """Make it executable, once; `launch` does so where it was not done. Raises: ArgumentValueError, DeviceError."""
         if not self._executable:
             made = self.device.on(self.runtime.graph_instantiate, self._captured())
+            as_argument = argument(made)
             with state_of(self.runtime).lock:
                 is_first = not self._executable
                 if is_first:
-                    self._executable, self._argument = made, argument(made)
+                    self._executable, self._argument = made, as_argument
             if not is_first:  # another thread was quicker
                 self.device.on(self.runtime.graph_exec_destroy, made)
         return self
