@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -134,6 +135,7 @@ def backend(request: pytest.FixtureRequest) -> Simulation | str:
 @pytest.fixture
 def held() -> Callable[[], int]:
     """Says how many blocks of device memory somebody holds, as the account counts small ones."""
+    gc.collect()  # what tests before have dropped in circles is held by nobody
 
     def blocks() -> int:
         account = memory.account()
