@@ -40,7 +40,7 @@ IN_REGISTERS = 16
 
 def check_fields(subject: Subject) -> Iterator[Diagnostic]:
     """Fields lie inside their structure, and constants are fields."""
-    for name, path, layout in _layouts(subject):
+    for name, path, layout in struct_entries(subject):
         for field, spec in layout.get("fields", {}).items():
             end = spec[0] + _size(spec)
             if end > layout["bytes"]:
@@ -82,7 +82,7 @@ def check_struct_uses(subject: Subject) -> Iterator[Diagnostic]:
 
 def _field_faults(subject: Subject, path: Path, argument: dict[str, Any]) -> Iterator[Diagnostic]:
     name = argument.get("struct", argument.get("rows"))
-    layouts = [layout for struct, _path, layout in _layouts(subject) if struct == name]
+    layouts = [layout for struct, _path, layout in struct_entries(subject) if struct == name]
     for where, field, at in _fields_used(path, argument):
         lacking = next((layout for layout in layouts if field not in layout.get("fields", {})), None)
         if lacking is not None:
@@ -120,7 +120,7 @@ def check_by_value(subject: Subject) -> Iterator[Diagnostic]:
         for _path, argument in variant.arguments()
         if isinstance(argument, dict) and "by_value" in argument
     }
-    for name, path, layout in _layouts(subject):
+    for name, path, layout in struct_entries(subject):
         if name in by_value and layout["bytes"] <= IN_REGISTERS:
             gap = _first_gap(layout)
             if gap is not None:
@@ -150,7 +150,8 @@ def _size(spec: Sequence[Any]) -> int:
     return int(spec[2]) if len(spec) > 2 else SIZES[spec[1]]
 
 
-def _layouts(subject: Subject) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+def struct_entries(subject: Subject) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """Name, path and layout of every sound structure, in all its ranges of versions."""
     for name, layouts in subject.mapping("structs").items():
         for path, layout in subject.entries(("structs", name), layouts):
             yield name, path, layout
@@ -345,16 +346,6 @@ def check_digits(subject: Subject) -> Iterator[Diagnostic]:
                     yield subject.diagnostic(path, "out-of-range", message, hint=hint)
 
 
-def check_pointer_types(subject: Subject) -> Iterator[Diagnostic]:
-    """An address or a handle is passed as a type that holds all of it."""
-    for role, library in subject.section("libraries").items():
-        for name, c_type in library.get("types", {}).items():
-            if subject.contract.types[name].c == "pointer" and SIZES[c_type] < SIZES["pointer"]:
-                message = f"`{name}` has {SIZES['pointer']} bytes, and `{c_type}` {SIZES[c_type]}"
-                path = ("libraries", role, "types", name)
-                yield subject.diagnostic(path, "wrong-parameter-type", message, hint="write `uint64`")
-
-
 def check_platforms(subject: Subject) -> Iterator[Diagnostic]:
     """A variant is for a system that the file is written for."""
     platforms = subject.value("platforms")
@@ -381,6 +372,5 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_required,
     check_versions_are_known,
     check_digits,
-    check_pointer_types,
     check_platforms,
 )

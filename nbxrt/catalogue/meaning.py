@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt.catalogue import (
     evidence,
     explanations,
+    fitting,
     identities,
     launches,
     layouts,
@@ -282,5 +283,6 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *minting.CHECKS,
     *layouts.CHECKS,
     *launches.CHECKS,
+    *fitting.CHECKS,
     *messages.CHECKS,
 )

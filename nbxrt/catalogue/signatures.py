@@ -262,8 +262,8 @@ def _constant_fault(operation: Operation, value: Any) -> str:
     if len(operation.gives) > 1:
         return f"gives {listed([each.name for each in operation.gives])}: one constant cannot be all of them"
     result = operation.gives[0]
-    expected = {"text": str, "boolean": bool}.get(result.type, int)
-    is_right = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
+    expected = {"text": str, "boolean": bool, "bytes": None, "processes": None}.get(result.type, int)
+    is_right = expected is not None and isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
     return "" if is_right else f"gives `{result.name}` of type `{result.type}`"
 
 
