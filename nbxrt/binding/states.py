@@ -62,7 +62,7 @@ class Devices:
         self.listed: list[State] = []
         self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
         self._made: list[tuple[str, State]] = []
-        #: What is to be released, first made first.
+        #: What nobody finds any more, and is still to be released.
         self._left: list[tuple[str, State, Any]] = []
         self._forked = False
         #: The calling thread's current device: `state`.
@@ -259,15 +259,11 @@ class Devices:
 
         What another thread may be working with is left for the next time: whoever comes later makes it anew.
         """
-        with self._lock:
-            self._left += [(name, keeper, vars(keeper).pop(name)) for name, keeper in self._made]
-            for name, _keeper in self._made:  # devices below the keeper have it too
-                for state in self.listed:
-                    vars(state).pop(name, None)
-            self._made.clear()
-        if locks.others_are_inside():
-            return
-        while self._left:
+        while self._left or self._made:
+            if not self._left:
+                self._left.append(self._detached())
+            if locks.others_are_inside():
+                return
             try:
                 self._release(*self._left.pop())
             except errors.NbxrtError:
@@ -276,6 +272,16 @@ class Devices:
             for state in self.listed:
                 self._give_up(state, state.level, vars(state)[state.level])
             self.listed.clear()
+
+    def _detached(self) -> "tuple[str, State, Any]":
+        """What was made last, which nobody finds from now on."""
+        with self._lock:
+            name, keeper = self._made.pop()
+            value = vars(keeper).pop(name)
+            for state in self.listed:  # devices below the keeper have it too
+                if state.at(keeper.level) is keeper:
+                    vars(state).pop(name, None)
+            return name, keeper, value
 
     def _release(self, name: str, keeper: State, value: "Any") -> None:
         if name == "default_stream":
