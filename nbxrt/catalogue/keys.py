@@ -172,7 +172,7 @@ def _missing_operations(names: list[str], document: Document, contract: Contract
             message = f"`{group}` is absent, and of it {said} {'is' if len(gone) == 1 else 'are'} required"
             yield _required_absent(group, message, document)
         elif len(gone) == len(whole) > 1:
-            message = f"missing operations of group `{group}`: {said}"
+            message = f"missing operations of group `{group}`: {', '.join(f'`{each.name}`' for each in gone)}"
             needed = [operation.name for operation in gone if operation.required]
             but = f"; {listed(needed)} cannot be absent" if needed else ""
             hint = f"bind them under `operations`, or give a reason for `{group}` under `absent`{but}"

@@ -150,7 +150,8 @@ def test_a_file_that_was_just_begun_is_told_by_group(toy: dict[str, Any], faults
 
     messages = [fault.message for fault in faults(toy)]
 
-    assert "missing operations of group `error`: `get_last_error` and `peek_last_error`" in messages
+    assert "missing operations of group `error`: `get_last_error`, `peek_last_error`" in messages
+    assert all(any(f"`{name}`" in message for message in messages) for name in OPERATIONS)
     assert len(messages) == len(contracts.load().groups)
 
 
