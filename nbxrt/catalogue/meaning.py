@@ -1,7 +1,8 @@
 """What a file's words mean together: what no schema sees. Each question is one function of a table.
 
-signatures.py asks about calls and their arguments, layouts.py about structures, numbers and versions, searches.py about
-where libraries are found; here are the questions about libraries, and about what is absent, needed or never used.
+signatures.py asks about calls and their arguments, fitting.py about what passes through their types, layouts.py about
+structures and numbers, ranges.py about versions and systems, launches.py about the launch, searches.py about where
+libraries are found; here are the questions about libraries, and about what is absent, needed or never used.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nbxrt.catalogue import (
     layouts,
     messages,
     minting,
+    ranges,
     searches,
     sequences,
     signatures,
@@ -282,6 +284,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     *sequences.CHECKS,
     *minting.CHECKS,
     *layouts.CHECKS,
+    *ranges.CHECKS,
     *launches.CHECKS,
     *fitting.CHECKS,
     *messages.CHECKS,
