@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nbxrt import errors
 from nbxrt.distributed.composed import composed
 from nbxrt.distributed.links import MOMENT, PATIENCE, Lost, Stuck, nobody
+from nbxrt.distributed.progress import joining
 from nbxrt.memory.allocator import account_of
 
 if TYPE_CHECKING:
@@ -138,8 +139,9 @@ class DeviceLink:
         identities = exchange(self.runtime.comm_unique_id() if leads else b"")
         if not members:
             return self, b""
-        identity, own = identities[members[0]], members.index(rank)
-        return self.join(self.runtime, self.device, identity, own, len(members), self._seconds), identity
+        identity, own, size = identities[members[0]], members.index(rank), len(members)
+        with joining(identity + b" joins", own, size) as progress:  # what it has when it is joined is another one
+            return self.join(self.runtime, self.device, identity, own, size, self._seconds, progress.ended), identity
 
     # leaving
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -216,6 +217,18 @@ def a_rank_that_ends_before_all_have_joined() -> None:
             error = told(lambda: dist.join(identity, rank, 3, timeout=60))
         assert "rank 0 of 3: rank 1 (process" in str(error)
         assert "has ended before all had joined" in str(error)
+
+
+def a_rank_that_ends_in_a_split() -> None:
+    """The last one, while the others join the new communicator."""
+    comm = join()
+    if comm.rank == comm.size - 1:
+        ctypes.CDLL(os.environ["NBXRT_CUDA_RUNTIME"]).nbxrt_sim_sleep(b"comm_init_rank:30000000")
+        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    with took_at_most(10):
+        error = told(lambda: comm.split(0))
+    assert f"rank {comm.size - 1} (process" in str(error)
+    assert "has ended" in str(error)
 
 
 def closing_in_another_order(comm: Any) -> None:

@@ -108,6 +108,11 @@ def test_a_rank_that_ends_before_all_have_joined_is_named(ranks: Callable[..., l
 
 
 @pytest.mark.tier("all")
+def test_a_rank_that_ends_in_a_split_is_named(ranks: Callable[..., list[int]]) -> None:
+    assert ranks("a_rank_that_ends_in_a_split", 2) == [0, -signal.SIGKILL]
+
+
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("size", [2, 3])
 def test_communicators_may_be_closed_in_another_order(ranks: Callable[..., list[int]], size: int) -> None:
     assert ranks("closing_in_another_order", size) == [0] * size
