@@ -194,6 +194,7 @@ class Communicator:
     def close(self) -> None:
         """Leave the communicator when its work is done. Closing one that is closed or broken does nothing.
 
+        While it waits for other ranks, this rank leaves those communicators, too, that all others wait to leave.
         Raises: CommunicatorTimeoutError when the work is not done in time, or another rank of the host stays longer.
         """
         self.standing.close()
