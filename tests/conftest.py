@@ -102,11 +102,6 @@ def _level_zero() -> str:
     return "" if there else "scripts/setup-system.sh has not installed `libze-dev`"
 
 
-def _opencl_headers() -> str:
-    there = Path("/usr/include/CL/cl.h").exists()
-    return "" if there else "scripts/setup-system.sh has not installed `opencl-c-headers`"
-
-
 def _headers() -> str:
     names = (
         "triton",
@@ -142,7 +137,6 @@ TOOLS: dict[str, Callable[[], str]] = {
     "pefile": _module("pefile"),
     "pyelftools": _module("elftools"),
     "opencl": _opencl,
-    "opencl-headers": _opencl_headers,
     "ray": _engine("ray"),
     "wheels": _wheels,
     **{f"triton-{version}": _triton(version) for version in ("3.5", "3.6", "3.7", "3.8", "3.9")},

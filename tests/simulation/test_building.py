@@ -156,7 +156,7 @@ def test_a_backend_without_a_c_library_of_its_own_is_refused(tmp_path: Path, bac
 
 @pytest.mark.parametrize(
     ("backend", "version"),
-    [("cuda", "11.8"), ("cuda", "13.5"), ("hip", "5.2"), ("hip", "7.1"), ("level_zero", None)],
+    [("cuda", "11.8"), ("cuda", "13.5"), ("hip", "5.2"), ("hip", "7.1"), ("level_zero", None), ("opencl", None)],
 )
 def test_the_c_sources_compile_without_a_warning(tmp_path: Path, backend: str, version: str | None) -> None:
     plan = make_plan(descriptions.load(backend), CONTRACT, "linux", version)
