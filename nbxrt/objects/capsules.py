@@ -2,6 +2,7 @@
 
 import ctypes
 import struct
+import time
 
 from nbxrt import descriptions, errors
 from nbxrt.binding.prebuilt import argument
@@ -19,7 +20,7 @@ from nbxrt.objects.stream import as_stream
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     from nbxrt.objects.device import Device
     from nbxrt.objects.dlpack import Form
@@ -123,20 +124,32 @@ _END = 1 << 64
 #: Layouts that were seen, at most so many, by what is read.
 _layouts: "dict[Any, tuple[Any, ...]]" = {}
 _SEEN = 1024
-#: Capsules that are being taken, by their identity: no function of Python's looks at a name and changes it at once, and
-#: one thread alone may.
-_being_taken: "dict[int, Any]" = {}
+#: What a thread takes out while it looks at a capsule's name and changes it: no function of Python's does both at once,
+#: and any lock costs more.
+_turn: "list[None]" = [None]
 
 
-def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
+def _wait_for_turn() -> None:
+    """Wait for the thread that is at it, a moment: after a second it was interrupted, or is not in this fork."""
+    for _each in range(1000):
+        time.sleep(0.001)
+        try:
+            return _turn.pop()
+        except IndexError:
+            continue
+    return None
+
+
+def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  # noqa: PLR0915  # each call more costs
     """The array of a capsule, which is used up; it is ready for work on the stream.
 
     Raises: ExchangeError, and then the capsule is as it was.
     """
-    key = id(capsule)
-    at = argument(key)
-    if _being_taken.setdefault(key, at) is not at:
-        raise _used_up()
+    at = argument(id(capsule))
+    try:
+        _turn.pop()
+    except IndexError:
+        _wait_for_turn()
     try:
         form = _expected[0]
         try:
@@ -144,10 +157,14 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
         except ValueError:  # the capsule has another name
             form = _expected[0] = _form_of(capsule, at)
             structure = pointer_of(at, form.name)
+        _set_name(at, form.used)
+    finally:
+        _turn.append(None)
+    try:
         if form is VERSIONED:
             major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, structure)
             if major != VERSION[0]:
-                raise _other_version(structure)
+                _refuse_version(structure)
         else:
             data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
             flags = 0
@@ -159,17 +176,17 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":
         except (AttributeError, KeyError):
             memory_kind, device = place(runtime, *dlpack.parts_of_place(where))
             shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
-        ptr = data + offset
-        begin = ptr + first
+        ptr = data + offset if offset else data
+        begin = ptr + first if first else ptr
         if not nbytes:
             begin = ptr = 0
         elif not data or not 0 <= begin <= highest:
-            raise errors.ExchangeError(f"the capsule's array of shape {shape} at {data:#x} is in no memory")
+            _refuse_place(shape, data)
         if stream is not None:
             as_stream(stream, device)
-        _set_name(at, form.used)
-    finally:
-        del _being_taken[key]
+    except BaseException:  # it is given back as it was
+        _set_name(at, form.name)
+        raise
     # the two objects without their constructors, and at most three values at once: more would be made a tuple first
     memory = _new(Imported)
     memory.device, memory.address, memory.nbytes = device, begin, nbytes
@@ -224,19 +241,19 @@ def _form_of(capsule: "Any", at: "Any") -> "Form":
     if form is not None:
         return form
     if (name or b"").startswith(b"used_dltensor"):
-        raise _used_up() from None
+        raise errors.ExchangeError("the capsule was taken already, and DLPack gives each one once") from None
     raise errors.ExchangeError(
         f"{capsule!r} is no capsule of DLPack", hint="ask the array anew by its `__dlpack__`"
     ) from None
 
 
-def _used_up() -> errors.ExchangeError:
-    return errors.ExchangeError("the capsule was taken already, and DLPack gives each one once")
-
-
-def _other_version(address: int) -> errors.ExchangeError:
+def _refuse_version(address: int) -> "NoReturn":
     theirs, ours = (".".join(map(str, parts)) for parts in (struct.unpack_from("@II", MEMORY, address), VERSION))
-    return errors.ExchangeError(f"the capsule is of DLPack {theirs}, and this nbxrt knows {ours}")
+    raise errors.ExchangeError(f"the capsule is of DLPack {theirs}, and this nbxrt knows {ours}")
+
+
+def _refuse_place(shape: "tuple[int, ...]", address: int) -> "NoReturn":
+    raise errors.ExchangeError(f"the capsule's array of shape {shape} at {address:#x} is in no memory")
 
 
 def _unknown_kind(word: int) -> "DType":
