@@ -134,10 +134,11 @@ def _wait_for_turn() -> None:
     for _each in range(1000):
         time.sleep(0.001)
         try:
-            return _turn.pop()
+            _turn.pop()
         except IndexError:
             continue
-    return None
+        else:
+            return
 
 
 def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  # noqa: PLR0915  # each call more costs
