@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from nbxrt import errors
+from nbxrt.distributed import watch
 from nbxrt.distributed.checks import seconds_of
 from nbxrt.distributed.communicator import TIMEOUT
 from nbxrt.distributed.raylink import Meeting, RayLink
@@ -153,13 +154,13 @@ def _worked(
 
 def _answers(calls: Sequence[Any], seconds: float) -> list[Any]:
     """What all calls answer. Once one has failed, the others have a while to find out by themselves."""
-    waiting, end = list(calls), None
-    while waiting and (end is None or time.monotonic() < end):
-        done, waiting = ray.wait(waiting, timeout=None if end is None else max(end - time.monotonic(), 0))
-        if end is None and any(_failed(call) for call in done):
+    waiting, first, end = list(calls), None, math.inf
+    while waiting and time.monotonic() < end:
+        done, waiting = ray.wait(waiting, timeout=None if first is None else max(end - time.monotonic(), 0))
+        if first is None and (first := next(filter(None, map(_failed, done)), None)) is not None:
             end = time.monotonic() + seconds
-    if end is not None:
-        raise next(error for error in map(_failed, calls) if error is not None)
+    if first is not None:
+        raise first
     return [ray.get(call) for call in calls]
 
 
@@ -188,7 +189,11 @@ class _Worker:
     ) -> Any:
         global _own  # noqa: PLW0603  # a worker is of one world
         _own = RayWorld(meeting, name, rank, size)
-        return function(*arguments)
+        try:
+            return function(*arguments)
+        except BaseException:  # its process goes on, and others may wait for it
+            watch.abort_all()
+            raise
 
 
 def own_world(seconds: float) -> RayWorld:

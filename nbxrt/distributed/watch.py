@@ -97,6 +97,14 @@ def close_all() -> None:
         communicator.leave_at_exit()
 
 
+def abort_all() -> None:
+    """Leave every communicator of this process at once: whoever uses them has failed, and the process goes on."""
+    with _lock:
+        communicators = list(_watched)
+    for communicator in communicators:
+        communicator.abort()
+
+
 def note_failure() -> None:
     """A communicator of this process broke."""
     global _has_failed  # noqa: PLW0603

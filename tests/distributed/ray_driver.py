@@ -24,6 +24,12 @@ def scenario(name: str, timeout: float = 60) -> tuple[int, str, int]:
         return comm.rank, comm.runtime.name, comm.device
 
 
+def one_raises() -> None:
+    import failing
+
+    failing.one_raises()
+
+
 def late() -> tuple[int, str, int]:
     """Workers start at different times: a first communicator waits for all, so that the next one has little time."""
     dist.init().close()
@@ -47,6 +53,7 @@ JOBS: dict[str, Any] = {
     "differ": lambda: dist.ray.run(
         scenario, "a_split_beside_another_call", workers=2, gpus_per_worker=0, environment=HOST
     ),
+    "one raises": lambda: dist.ray.run(one_raises, workers=2, gpus_per_worker=0, environment=HOST),
     "late": lambda: dist.ray.run(late, workers=3, gpus_per_worker=0, environment=HOST),
     "both": lambda: dist.ray.run(
         world, workers=1, gpus_per_worker=0, environment={**HOST, "OMPI_COMM_WORLD_SIZE": "4"}

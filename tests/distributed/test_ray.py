@@ -80,5 +80,9 @@ def test_calls_that_differ_break_the_communicator_by_name(answers: Mapping[str, 
     assert answers["differ"] == [[0, "host", 0], [1, "host", 0]]
 
 
+def test_the_first_error_is_raised_and_not_that_of_a_worker_that_waited_for_it(answers: Mapping[str, Any]) -> None:
+    assert answers["one raises"] == "RuntimeError: rank 1 gives up"
+
+
 def test_what_a_worker_raises_is_raised_by_the_run(answers: Mapping[str, Any]) -> None:
     assert answers["raises"] == "AttributeError: module 'devices' has no attribute 'no such scenario'"
