@@ -33,7 +33,7 @@ class Progress:
     """The slots of one communicator's ranks on this host; that of this rank alone where they can share no file."""
 
     def __init__(self, identity: bytes, rank: int, size: int) -> None:
-        self.rank, self.size = rank, size
+        self.identity, self.rank, self.size = identity, rank, size
         self._file = file_of(identity, size * _SLOT) if size > 1 else None
         self._slots: memoryview | list[int]
         self._slots = [0] * (size * _NUMBERS) if self._file is None else memoryview(self._file.map).cast("q")

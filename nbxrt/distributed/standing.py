@@ -268,13 +268,18 @@ class Standing:
             if time.monotonic() > end:
                 raise self.broken("close", seconds, self.progress.staying())
             for other in watch.others(self):
-                other.follow()
+                if other.progress.identity < self.progress.identity:
+                    other.follow()
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
         return True
 
     def follow(self) -> None:
-        """Leave where all other ranks wait for this one alone: it may wait for them to leave what they leave later."""
+        """Leave where all other ranks wait for this one alone: it may wait for them to leave what they leave later.
+
+        Whoever waits follows in the order of identities, the same on all ranks: two that followed each other would
+        wait inside the library, one in each communicator.
+        """
         with contextlib.suppress(errors.NbxrtError):
             if not self.is_over and self.progress.is_awaited() and not self._outstanding():
                 self.close()

@@ -21,6 +21,7 @@ struct board {
     _Atomic int count, joined, broken;
     _Atomic int devices[SIM_MOST_RANKS];                    /* physical number and 1; 0: not joined */
     _Atomic int64_t owners[SIM_MOST_RANKS];                 /* process of each rank */
+    _Atomic int leaving[SIM_MOST_RANKS];
     _Atomic uint64_t end;                                   /* of the elements behind the board */
     _Atomic uint64_t taken[SIM_MOST_RANKS];                 /* calls whose elements the rank has */
     _Atomic uint64_t messages_taken[SIM_MOST_RANKS][SIM_MOST_RANKS];

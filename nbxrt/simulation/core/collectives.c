@@ -154,6 +154,16 @@ int sim_comm_init_rank(int nranks, const void *id, size_t id_nbytes, int rank, u
     return KIND_SUCCESS;
 }
 
+/* As vendors' libraries do between processes of one machine. */
+static void wait_for_leavers(const struct ranks *ranks)
+{
+    uint64_t end = sim_now() + (uint64_t)WAIT_MS * 1000000;
+    for (int rank = 0; rank < ranks->count; rank++)
+        while (!is_here(ranks, rank) && !ranks->board->leaving[rank] && sim_board_is_held(ranks->file, rank) &&
+               !ranks->board->broken && sim_now() < end)
+            sim_wait_changed(LOOK_MS);
+}
+
 /* The memory of a communicator stays: work that waits in a stream may still name it. */
 static int leave(uint64_t handle, int at_once)
 {
@@ -161,10 +171,12 @@ static int leave(uint64_t handle, int at_once)
     if (!left)
         return KIND_INVALID_VALUE;
     struct ranks *ranks = left->ranks;
+    ranks->board->leaving[left->rank] = 1;
     if (at_once) {
         break_ranks(ranks, KIND_SYSTEM_ERROR);
     } else {
         sim_wait_device(left->device);
+        wait_for_leavers(ranks);
         if (!sim_handle_get(HANDLE_COMMUNICATOR, handle))
             return KIND_INVALID_VALUE;
     }
