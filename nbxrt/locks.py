@@ -16,15 +16,15 @@ local = _local
 __all__ = ["Lock", "RLock", "local", "others_are_inside"]
 
 
-def others_are_inside() -> bool:
-    """Whether another thread is in a call of nbxrt's now, be it in C or in a generated function."""
+def others_are_inside(backend: str) -> bool:
+    """Whether another thread is in an operation of a backend's now: its generated function is among those it calls."""
     frames = sys._current_frames()  # noqa: SLF001  # there is no other way to ask
-    return any(ident != get_ident() and _is_inside(frame) for ident, frame in frames.items())
+    return any(ident != get_ident() and _is_inside(frame, f"<nbxrt {backend}.") for ident, frame in frames.items())
 
 
-def _is_inside(frame: "FrameType | None") -> bool:
+def _is_inside(frame: "FrameType | None", file: str) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<nbxrt ") or str(frame.f_globals.get("__name__")).startswith("nbxrt."):
+        if frame.f_code.co_filename.startswith(file):
             return True
         frame = frame.f_back
     return False

@@ -262,7 +262,7 @@ class Devices:
         while self._left or self._made:
             if not self._left:
                 self._left.append(self._detached())
-            if locks.others_are_inside():
+            if locks.others_are_inside(self._binder.description["name"]):
                 return
             try:
                 self._release(*self._left.pop())

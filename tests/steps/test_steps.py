@@ -231,7 +231,7 @@ def test_what_another_thread_works_with_is_not_released_under_it(shelf: Callable
 
     with queues.guard:  # which the other thread waits for
         other.start()
-        while not nbxrt.locks.others_are_inside():
+        while not nbxrt.locks.others_are_inside(runtime.name):
             pass
         nbxrt.reset()
         assert opened["live"] == kept
