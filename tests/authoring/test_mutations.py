@@ -100,6 +100,7 @@ SPELLINGS = {
 }
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_another_spelling_means_the_same(name: str, spelling: str) -> None:
@@ -257,6 +258,7 @@ FOUND: list[tuple[str, tuple[str | int, ...], Any]] = [
 ]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("name", "path", "value"), FOUND, ids=lambda part: str(part)[:60])
 def test_what_random_changes_once_found_stays_mended(name: str, path: tuple[str | int, ...], value: Any) -> None:
     data = copy.deepcopy(next(each for each in DATA if each["name"] == name))

@@ -30,6 +30,7 @@ def test_a_draft_has_no_fault_whatever_it_is_made_after(base: str, prefix: str, 
     assert validation.check(reading.read(text.encode(), "fresh.yaml"), contract) == ()
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("base", BASES)
 def test_a_draft_of_a_draft_is_right_too(base: str, contract: Contract, tmp_path: Path) -> None:
     first = tmp_path / "first.yaml"

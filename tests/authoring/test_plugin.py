@@ -87,6 +87,7 @@ def test_of_a_file_that_cannot_be_read_only_that_is_said(tested: Callable[..., A
     assert "1 failed, 2 skipped" in said
 
 
+@pytest.mark.tier("all")
 def test_other_tests_run_beside_them(tested: Callable[..., Any], backends: Path) -> None:
     (backends.parent / "test_mine.py").write_text("def test_one(): pass\n", "utf-8")
 
@@ -101,6 +102,7 @@ def test_without_the_option_no_file_is_touched(tested: Callable[..., Any], backe
     assert (code, outcomes) == (5, {})
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("path", ["nowhere", "empty"])
 def test_a_path_that_is_not_there_and_a_folder_without_files_are_misuse(
     path: str, tested: Callable[..., Any], tmp_path: Path
@@ -136,6 +138,7 @@ def test_every_stage_is_asked_by_one_test() -> None:
     assert set(asked) <= set(STAGES)
 
 
+@pytest.mark.tier("all")
 def test_loading_the_plugin_reads_no_description(python: Callable[..., Any]) -> None:
     code = "import sys, {module}; print([n for n in ('yaml', 'jsonschema', 'attrs', 'click') if n in sys.modules])"
 
@@ -159,6 +162,7 @@ def test_the_commit_hook_runs_a_command_that_is_there_on_backend_files(root: Pat
     assert not pattern.search("compose.yaml")
 
 
+@pytest.mark.tier("all")
 def test_each_check_of_a_backend_is_a_test_and_what_is_absent_is_skipped(tested: Callable[..., Any]) -> None:
     code, _outcomes, said = tested("--nbxrt-conform", "host", "-k", "stored or ipc")
 
@@ -167,6 +171,7 @@ def test_each_check_of_a_backend_is_a_test_and_what_is_absent_is_skipped(tested:
     assert "absent: `ipc_get_mem_handle` is not offered by Host memory" in said
 
 
+@pytest.mark.tier("all")
 def test_a_backend_that_cannot_be_opened_fails_with_its_error_alone(tested: Callable[..., Any]) -> None:
     code, _outcomes, said = tested("--nbxrt-conform", "ascend", "-k", "stored")
 
@@ -175,6 +180,7 @@ def test_a_backend_that_cannot_be_opened_fails_with_its_error_alone(tested: Call
     assert "Traceback" not in said
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("name", ["hots", "nowhere.yaml", ""])
 def test_a_backend_that_is_not_there_is_misuse(name: str, tested: Callable[..., Any]) -> None:
     code, outcomes, _said = tested("--nbxrt-conform", name)

@@ -14,7 +14,7 @@ from nbxrt.catalogue.compiling import compile_backend, compile_contract
 from nbxrt.catalogue.model import structure
 from nbxrt.runtime import Runtime
 
-pytestmark = pytest.mark.checkout
+pytestmark = [pytest.mark.checkout, pytest.mark.tier("all")]
 
 NEWER = {
     "group": "memory",
