@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from nbxrt.binding.states import State
 
 
+#: Pieces of work that are given up at once.
+_AT_ONCE = 8
+
+
 class Stream:
     """A queue, the state of its device, and the work in flight, oldest first. `failed` is the status of lost work."""
 
@@ -70,8 +74,11 @@ class Queues:
             for part in ("wait", "status", "finish", "release", "idle", "error", "keep")
         )
 
-        #: The function that gives work up, where that is one call and nothing is waited for before; else None.
-        self.releasing: Any = None if self._finish is not None else binder.single_call("queues", "release")
+        #: More work than this is given up, down to the window: at once where nothing is waited for, since each time
+        #: costs a lock.
+        self.most = self.window if self._finish is not None else self.window + _AT_ONCE
+        #: The function that gives work up, where that is one call; else None.
+        self._release_alone: Any = binder.single_call("queues", "release")
 
     # operations
 
@@ -165,11 +172,14 @@ class Queues:
 
     def retire(self, record: Stream) -> None:
         """Keep less work of a stream: the oldest is waited for where the file says how, and its handle given up."""
-        if self._finish is None:  # on the way of every piece of work: nothing is waited for
+        if self._finish is None:  # nothing is waited for
             with record.lock:
-                while len(record.in_flight) > self.window:
-                    work = record.in_flight.pop(0)
-                    if self._release is not None:
+                going = record.in_flight[: -self.window]
+                del record.in_flight[: -self.window]
+                for work in going:
+                    if self._release_alone is not None:
+                        self._release_alone(work)
+                    elif self._release is not None:
                         self._release(record.state, work)
             return
         with record.draining:
@@ -191,7 +201,7 @@ class Queues:
     def pend(self, record: Stream, work: int) -> None:
         """Leave work in flight on a stream, which is then the owner of its handle."""
         record.in_flight.append(work)
-        if len(record.in_flight) > self.window:
+        if len(record.in_flight) > self.most:
             self.retire(record)
 
     def keep(self, state: "State", work: int) -> None:

@@ -376,17 +376,10 @@ def _locate(
 def _pend(script: Script, work: str) -> "list[str]":
     queues = script.source.binder.policy("queues")
     stream = script.stream()
-    append = f"{stream}.in_flight.append({script.value(work)})"
-    too_many = f"if len({stream}.in_flight) > {queues.window}:"
-    if queues.releasing is None:
-        return [*script.settling("own", work), append, f"{too_many} {script.share('retire', queues.retire)}({stream})"]
-    release = script.share("release", queues.releasing)  # as `retire` does, without its frames
     return [
         *script.settling("own", work),
-        append,
-        too_many,
-        f"    with {stream}.lock:",
-        f"        {too_many} {release}({stream}.in_flight.pop(0))",
+        f"{stream}.in_flight.append({script.value(work)})",
+        f"if len({stream}.in_flight) > {queues.most}: {script.share('retire', queues.retire)}({stream})",
     ]
 
 
