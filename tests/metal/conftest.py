@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import nbxrt
 import objective_c
 
 if TYPE_CHECKING:
@@ -29,3 +30,12 @@ def stub(compiled_stub: objective_c.Stub) -> Iterator[objective_c.Stub]:
     while compiled_stub.live_by_class != before[0] and time.monotonic() < end:
         time.sleep(0.001)  # the threads of the framework let go of what they worked at
     assert (compiled_stub.live_by_class, compiled_stub.device_references, compiled_stub.unpooled) == before
+
+
+@pytest.fixture
+def metal(stub: objective_c.Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The backend over the stand-in."""
+    for name, value in stub.environment().items():
+        monkeypatch.setenv(name, value)
+    yield nbxrt.open("metal")
+    nbxrt.reset()

@@ -17,8 +17,6 @@ from nbxrt.simulation import read_log
 from nbxrt.simulation.messages import failing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from objective_c import Stub
 
 pytestmark = [
@@ -27,14 +25,6 @@ pytestmark = [
 ]
 
 SOURCE = (Path(__file__).parents[2] / "scripts" / "images" / "metal.msl").read_bytes()
-
-
-@pytest.fixture
-def metal(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name, value in stub.environment().items():
-        monkeypatch.setenv(name, value)
-    yield nbxrt.open("metal")
-    nbxrt.reset()
 
 
 def test_an_operation_fails_by_its_name_as_often_as_was_asked_for(stub: Stub, metal: Any) -> None:

@@ -19,7 +19,7 @@ from nbxrt import conformance
 from nbxrt.cli.doctor.messages import compared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from objective_c import Stub
 
@@ -31,14 +31,6 @@ pytestmark = [
 #: Microseconds that a command buffer rests where a test needs work that is not done at once.
 SLOW = 20_000
 SOURCE = (Path(__file__).parents[2] / "scripts" / "images" / "metal.msl").read_bytes()
-
-
-@pytest.fixture
-def metal(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name, value in stub.environment().items():
-        monkeypatch.setenv(name, value)
-    yield nbxrt.open("metal")
-    nbxrt.reset()
 
 
 def _read(address: int, nbytes: int) -> bytes:

@@ -12,7 +12,7 @@ import objective_c
 from nbxrt.binding.source import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from objective_c import Stub
@@ -21,14 +21,6 @@ pytestmark = [
     pytest.mark.skipif(not objective_c.IS_FOR_THIS_MACHINE, reason=objective_c.FOR_WHICH),
     pytest.mark.needs("gobjc"),
 ]
-
-
-@pytest.fixture
-def metal(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name, value in stub.environment().items():
-        monkeypatch.setenv(name, value)
-    yield nbxrt.open("metal")
-    nbxrt.reset()
 
 
 @pytest.fixture

@@ -1,12 +1,8 @@
 /* A layer between the loader and a driver: its devices are of OpenCL 1.2 and have buffer objects alone. What came later
    ends the process, as the tables of such drivers end before it. With LAYER_FOR only the devices whose version has that
    word are so, and nothing ends. `layer_live` counts buffers and parts of them that were not released. */
-#include <CL/cl_layer.h>
-#include <stdlib.h>
-#include <string.h>
+#include "layer.h"
 
-static struct _cl_icd_dispatch layer;
-static const struct _cl_icd_dispatch *driver;
 int layer_live;
 
 static int is_meant(cl_device_id device)
@@ -63,17 +59,6 @@ static cl_int CL_API_CALL release_buffer(cl_mem buffer)
 static void came_later(void)
 {
     abort();
-}
-
-CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t room, void *value, size_t *size)
-{
-    if (what != CL_LAYER_API_VERSION)
-        return CL_INVALID_VALUE;
-    if (value && room >= sizeof(cl_layer_api_version))
-        *(cl_layer_api_version *)value = CL_LAYER_API_VERSION_100;
-    if (size)
-        *size = sizeof(cl_layer_api_version);
-    return CL_SUCCESS;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count, const struct _cl_icd_dispatch *target, cl_uint *count_ret,

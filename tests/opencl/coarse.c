@@ -1,11 +1,7 @@
 /* A layer between the loader and a driver: its devices have shared virtual memory that the host may not touch without
    mapping it, and nothing else. What asks for more is refused, as a driver would. */
-#include <CL/cl_layer.h>
-#include <stdlib.h>
-#include <string.h>
+#include "layer.h"
 
-static struct _cl_icd_dispatch layer;
-static const struct _cl_icd_dispatch *driver;
 
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t room, void *value, size_t *size)
 {
@@ -23,17 +19,6 @@ static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, 
 static void *CL_API_CALL svm_alloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
     return flags & CL_MEM_SVM_FINE_GRAIN_BUFFER ? NULL : driver->clSVMAlloc(context, flags, size, alignment);
-}
-
-CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t room, void *value, size_t *size)
-{
-    if (what != CL_LAYER_API_VERSION)
-        return CL_INVALID_VALUE;
-    if (value && room >= sizeof(cl_layer_api_version))
-        *(cl_layer_api_version *)value = CL_LAYER_API_VERSION_100;
-    if (size)
-        *size = sizeof(cl_layer_api_version);
-    return CL_SUCCESS;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count, const struct _cl_icd_dispatch *target, cl_uint *count_ret,

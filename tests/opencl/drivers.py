@@ -41,8 +41,9 @@ def said(**facts): print(json.dumps(facts))
 
 def _limited(folder: Path, to: str) -> dict[str, str]:
     """The variables that put a layer before the drivers, under which they have less: `coarse` or `buffers`."""
-    source = Path(__file__).with_name(f"{to}.c").read_text("utf-8")
-    layer = make_library(folder / f"{to}.so", source, flags=("-DCL_TARGET_OPENCL_VERSION=300",))
+    here = Path(__file__).parent
+    flags = ("-DCL_TARGET_OPENCL_VERSION=300", f"-I{here}")
+    layer = make_library(folder / f"{to}.so", (here / f"{to}.c").read_text("utf-8"), flags=flags)
     loader = ctypes.util.find_library("OpenCL")  # Debian's: the one of Intel's wheel takes no layer
     found = next(iter(Path("/usr/lib").glob(f"*-linux-gnu/{loader}")))
     return {"OPENCL_LAYERS": str(layer), "NBXRT_OPENCL_RUNTIME": str(found)}
