@@ -38,7 +38,7 @@ class Lost(Exception):  # noqa: N818
     """The engine says that its communicator cannot be used any more."""
 
 
-#: What an operation of a link raises; `Communicator.meaning` says what it is to the caller.
+#: What an operation of a link raises; `Standing.meaning` says what it is to the caller.
 FAILURES = (Stuck, Lost, errors.DeviceError)
 
 

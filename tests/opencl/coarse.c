@@ -2,7 +2,6 @@
    mapping it, and nothing else. What asks for more is refused, as a driver would. */
 #include "layer.h"
 
-
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t room, void *value, size_t *size)
 {
     cl_int code = driver->clGetDeviceInfo(device, what, room, value, size);
