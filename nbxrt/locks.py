@@ -1,6 +1,10 @@
 """Locks and per-thread values, without `threading`: importing it is a fifth of what opening a backend costs.
 
 They are the very types that `threading` gives out.
+
+The garbage collector runs finalizers inside whatever the thread is at, and these may come to a lock that it holds. So
+whatever guards something is an `RLock`, and its holder sees to it that a finalizer in between finds everything whole,
+and leaves it so; `is_mine` tells it that it is one. A `Lock` is for one thread to let another go on.
 """
 
 import sys
@@ -13,7 +17,12 @@ if TYPE_CHECKING:
 Lock = allocate_lock
 local = _local
 
-__all__ = ["Lock", "RLock", "local", "others_are_inside"]
+__all__ = ["Lock", "RLock", "is_mine", "local", "others_are_inside"]
+
+
+def is_mine(lock: RLock) -> bool:
+    """Whether the calling thread holds the lock already: it is in a finalizer then, inside of what the lock guards."""
+    return lock._is_owned()  # type: ignore[attr-defined,no-any-return]  # noqa: SLF001  # `threading` asks it the same
 
 
 def others_are_inside(backend: str) -> bool:

@@ -4,6 +4,7 @@ from bisect import bisect_right, insort
 
 from nbxrt import errors, locks
 from nbxrt.binding.failures import unknown
+from nbxrt.locks import is_mine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ class Addresses:
     An entry is what a Block is made of behind its address: making a Block of each would cost as much as some drivers
     take to allocate. Steps write and take entries themselves (sequence.py). Which address comes before another is only
     asked for those inside an allocation, so the order is made then: `_starts` may lack what `new` has, and have what
-    was taken out. Its lock guards the order; entries come and go by single operations of a dictionary and a list, of
-    which threads do not see halves.
+    was taken out. Its lock guards the order, which a finalizer that finds it held does without; entries come and go by
+    single operations of a dictionary and a list, of which threads do not see halves.
     """
 
     def __init__(self) -> None:
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
         #: Size, object, state, kind and offset of the memory that begins at an address.
         self.entries: dict[int, tuple[int, int, Any, str, int]] = {}
         #: Addresses that came since the order was made; whoever adds one beyond MOST_UNSORTED calls `sort`.
@@ -120,9 +121,12 @@ class Addresses:
         entry = self.entries.get(address)
         if entry is not None:
             return Block(address, *entry)
-        with self._lock:
-            start = self._before(address)
-            entry = self.entries.get(start)
+        if is_mine(self._lock):
+            start = max([each for each in self.entries.copy() if each <= address], default=-1)
+        else:
+            with self._lock:
+                start = self._before(address)
+        entry = self.entries.get(start)
         return Block(start, *entry) if entry is not None and address < start + max(entry[0], 1) else None
 
     def _before(self, address: int) -> int:
@@ -140,8 +144,9 @@ class Addresses:
 
     def sort(self) -> None:
         """Make the order anew."""
-        with self._lock:
-            self._sort()
+        if not is_mine(self._lock):
+            with self._lock:
+                self._sort()
 
     def _sort(self) -> None:
         """The same, with the lock. What is added meanwhile is in the entries already, or comes to `new` afterwards."""
@@ -158,7 +163,7 @@ class Addresses:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the memory is the parent's."""
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
         self._of_parent = self._of_parent or bool(self.entries)
         for kept in (self.entries, self._starts, self.new):
             kept.clear()
@@ -168,7 +173,7 @@ class Boxes:
     """Objects behind handles that nbxrt mints. Its lock guards the making of handles."""
 
     def __init__(self) -> None:
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
         self._boxes: dict[int, Any] = {}
         self._next = 0x1000
         self._of_parent = False
@@ -205,7 +210,7 @@ class Boxes:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the objects are the parent's."""
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
         self._of_parent = self._of_parent or bool(self._boxes)
         self._boxes.clear()
 

@@ -6,6 +6,7 @@ is and when it ended, the counter holds other streams back.
 
 from nbxrt import locks
 from nbxrt.binding.queues import Mark, Marks
+from nbxrt.locks import is_mine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Counter(Mark):
         super().__init__(policy.drop, record.state, policy.make(record.state))
         self.value = 0
         #: Held from taking a value until the work that raises it is given: values rise in the order of work.
-        self.order = locks.Lock()
+        self.order = locks.RLock()
 
 
 class Point(Mark):
@@ -53,6 +54,10 @@ class Counters(Marks):
         target = self._events.get(event)
         record = self._queues.find(stream)
         counter = self._counter(record)
+        if is_mine(counter.order):  # a finalizer, which cannot know whether the value before is raised already
+            self._queues.drain(record)
+            target.replace(None)
+            return
         with counter.order:
             value = counter.value + 1
             work = self._raise(record.state, record.queue, counter.handle, value)
@@ -78,8 +83,11 @@ class Counters(Marks):
     def _counter(self, record: "Stream") -> Counter:
         """The counter of a stream, made when it is first needed."""
         if record.counter is None:
+            made = Counter(self, record)
             with record.draining:
                 if record.counter is None:
-                    record.counter = Counter(self, record)
+                    record.counter = made
+            if record.counter is not made:  # another thread was quicker, or a finalizer
+                made.give_up()
         counter: Counter = record.counter
         return counter

@@ -9,6 +9,7 @@ import ctypes
 from nbxrt import errors, locks
 from nbxrt.binding.failures import unknown
 from nbxrt.binding.object_arguments import ObjectArguments, foreign, number
+from nbxrt.locks import is_mine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Function:
         self.kinds = kinds
         #: Bytes of each argument, once arguments were given that were packed before.
         self.sizes: tuple[int, ...] | None = None
-        self.lock = locks.Lock()
+        self.lock = locks.RLock()
 
 
 class Kernels:
@@ -196,6 +197,12 @@ class Kernels:
         if target.failed:
             raise target.failure()
         state, function, shared_memory = target.state, record.handle, extents[-1]
+        if is_mine(record.lock):
+            raise errors.ArgumentValueError(
+                "`launch_kernel`: a finalizer launches the kernel that its thread is launching just now",
+                hint="get the function a second time for it: a kernel keeps the arguments of one launch",
+                operation="launch_kernel", parameter="function",
+            )  # fmt: skip
         with record.lock:
             work, encoder = self._begin(state, function, target.queue) if self._begin is not None else (0, 0)
             try:

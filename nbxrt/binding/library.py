@@ -157,8 +157,6 @@ class Library:
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
         self._lock = locks.RLock()
-        if self._messages is not None:
-            self._messages.renew_lock()
 
     def enter(self) -> bool:
         """Give the calling thread a context; False when the file names no way, or the way failed."""

@@ -6,8 +6,6 @@ vendor with messages shares; which messages there are is in the vendor's file.
 
 import ctypes
 
-from nbxrt import locks
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,12 +73,11 @@ class _Description(ctypes.Structure):
 
 
 class Messages:
-    """The messages of one process, over its Objective-C runtime. Its lock guards what was looked up."""
+    """The messages of one process, over its Objective-C runtime. What two threads look up at once is found twice."""
 
     def __init__(self, handle: ctypes.CDLL, processor: str) -> None:
         self._handle = handle
         self._processor = processor
-        self._lock = locks.Lock()
         self._selectors: dict[str, int] = {}
         self._functions: dict[Signature, Any] = {}
         pointer, text = ctypes.c_void_p, ctypes.c_char_p
@@ -108,16 +105,12 @@ class Messages:
         function.argtypes = list(arguments)
         return function
 
-    def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
-        self._lock = locks.Lock()
-
     def selector(self, name: str) -> int:
         """The selector of that name."""
-        with self._lock:
-            if name not in self._selectors:
-                self._selectors[name] = self._register(name.encode())
-            return self._selectors[name]
+        found = self._selectors.get(name)
+        if found is None:
+            found = self._selectors[name] = self._register(name.encode())
+        return found
 
     def named_class(self, name: str) -> int:
         """The class of that name, 0 when there is none."""
@@ -133,15 +126,14 @@ class Messages:
         Every argument is typed. On some machines, what is passed beyond the types of a ctypes function travels as to
         a function with `...`, and arrives wrong.
         """
-        with self._lock:
-            if signature not in self._functions:
-                returns, arguments = signature
-                pointer = ctypes.c_void_p
-                name = entry_point(returns, self._processor)
-                self._functions[signature] = self._typed(
-                    name, c_type(returns), pointer, pointer, *map(c_type, arguments)
-                )
-            return self._functions[signature]
+        found = self._functions.get(signature)
+        if found is None:
+            returns, arguments = signature
+            pointer = ctypes.c_void_p
+            name = entry_point(returns, self._processor)
+            found = self._typed(name, c_type(returns), pointer, pointer, *map(c_type, arguments))
+            self._functions[signature] = found
+        return found
 
     def responds(self, thing: int, name: str) -> bool:
         """Whether an object answers the selector; a message that it does not answer ends the process."""

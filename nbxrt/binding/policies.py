@@ -83,12 +83,12 @@ _MEMORY = {"linux": _memory_linux, "macos": _memory_macos, "windows": _memory_wi
 
 
 class Handles:
-    """Handles that nbxrt gives out itself, for things that the vendor has none for. Its lock guards the table."""
+    """Handles that nbxrt gives out itself, for things that the vendor has none for. Its lock guards the numbers."""
 
     def __init__(self, what: str, *, of_parent: bool = False) -> None:
         self._what = what
         self._of_parent = of_parent
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
         self._table: dict[int, Any] = {}
         self._next = 0x1000
 
@@ -105,19 +105,18 @@ class Handles:
             raise self._unknown(handle) from None
 
     def remove(self, handle: int) -> "Any":
-        with self._lock:
-            try:
-                return self._table.pop(handle)
-            except KeyError:
-                raise self._unknown(handle) from None
+        try:
+            return self._table.pop(handle)
+        except KeyError:
+            raise self._unknown(handle) from None
 
     def all(self) -> "list[Any]":
         """What is behind every handle."""
-        return list(self._table.values())
+        return list(self._table.copy().values())
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
 
     def _unknown(self, handle: int) -> errors.ArgumentValueError:
         said = f"no {self._what} has the handle {handle:#x}: unknown, or destroyed already"

@@ -5,6 +5,7 @@ What is done to a queue or a mark is steps of the backend's file (`policies`); h
 
 from nbxrt import errors, locks
 from nbxrt.binding.failures import unknown
+from nbxrt.locks import is_mine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ class Stream:
         #: Held while work is waited for and taken out: work that a thread waits for is not released by another.
         self.draining = locks.RLock()
         #: Held while work is asked or released: work that is asked how far it is, is there.
-        self.lock = locks.Lock()
+        self.lock = locks.RLock()
         #: What marks of this stream count by, where they do (counters.py).
         self.counter: Any = None
+
+    def is_walked(self) -> bool:
+        """Whether the calling thread is at the work already, and is in a finalizer now: none of it may be released."""
+        return is_mine(self.lock) or is_mine(self.draining)
 
     def failure(self) -> errors.DeviceError:
         """The error of work that failed after the call that gave it; told once, by the next call on the stream."""
@@ -66,7 +71,9 @@ class Queues:
         #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
         self.guard = locks.RLock()
         #: Held while `by_state` changes, and for nothing else: a default stream is made under the lock of the devices.
-        self._listing = locks.Lock()
+        self._listing = locks.RLock()
+        #: Streams that have ended, whose queues are still to be released.
+        self._ended: list[Stream] = []
         self._create, self._destroy = (binder.part("queues", part) for part in ("create", "destroy"))
         #: The parts that a file may leave out; None where it does.
         self._wait, self._status, self._finish, self._release, self._idle, self._error, self._keep = (
@@ -89,9 +96,19 @@ class Queues:
 
     def _new(self, state: "State") -> Stream:
         queue: int = self._create(state)
-        with self._listing:
-            self.by_state[state] = (*self.by_state.get(state, ()), queue)
+        self._list(state, lambda queues: (*queues, queue))
         return Stream(self, queue, state)
+
+    def _list(self, state: "State", change: "Callable[[tuple[int, ...]], tuple[int, ...]]") -> None:
+        """Change which queues a device has; anew where a finalizer has changed it meanwhile."""
+        with self._listing:
+            self.by_state.setdefault(state, ())
+            while True:
+                before = self.by_state[state]
+                after = change(before)
+                if self.by_state[state] is before:  # between this and the next line nothing can come
+                    self.by_state[state] = after
+                    return
 
     def stream_create_flags(self, _non_blocking: bool) -> int:
         return self.stream_create()
@@ -126,7 +143,8 @@ class Queues:
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the streams are the parent's."""
         self.guard = locks.RLock()
-        self._listing = locks.Lock()
+        self._listing = locks.RLock()
+        self._ended.clear()
         self._of_parent = self._of_parent or bool(self.records)
         for kept in (self.records, self._defaults, self.by_state):
             kept.clear()
@@ -156,26 +174,34 @@ class Queues:
         return record
 
     def end(self, record: Stream) -> None:
-        """Wait for a stream and release its queue."""
+        """Wait for a stream and release its queue; later, where the thread walks over the streams just now."""
         try:
             self.drain(record)
         finally:
-            with self.guard:
-                if self._defaults.get(record.state) is record:
-                    del self._defaults[record.state]
-                with self._listing:
-                    left = tuple(queue for queue in self.by_state.get(record.state, ()) if queue != record.queue)
-                    self.by_state[record.state] = left
-                self._destroy(record.state, record.queue)
+            self._ended.append(record)
+            if not is_mine(self.guard):
+                with self.guard:
+                    while self._ended:
+                        self._release_queue(self._ended.pop())
+
+    def _release_queue(self, record: Stream) -> None:
+        if self._defaults.get(record.state) is record:
+            del self._defaults[record.state]
+        self._list(record.state, lambda queues: tuple([queue for queue in queues if queue != record.queue]))
+        try:
+            self._destroy(record.state, record.queue)
+        finally:
             if record.counter is not None:
                 record.counter.give_up()
 
     def retire(self, record: Stream) -> None:
         """Keep less work of a stream: the oldest is waited for where the file says how, and its handle given up."""
+        if record.is_walked():
+            return
         if self._finish is None:  # nothing is waited for
             with record.lock:
                 going = record.in_flight[: -self.window]
-                del record.in_flight[: -self.window]
+                del record.in_flight[: len(going)]  # others add to it meanwhile
                 for work in going:
                     if self._release_alone is not None:
                         self._release_alone(work)
@@ -193,8 +219,9 @@ class Queues:
         with record.lock:
             if work not in record.in_flight:  # retired meanwhile
                 return
-            record.failed = record.failed or self._failed(record, work)
             record.in_flight.remove(work)
+            failed = self._failed(record, work)
+            record.failed = record.failed or failed
             if self._release is not None:
                 self._release(record.state, work)
 
@@ -221,16 +248,24 @@ class Queues:
 
     def drain(self, record: Stream) -> None:
         """Wait until the stream has finished; its work is given up, and what failed is raised."""
+        if record.is_walked():
+            self._await(record)
+            return
         with record.draining:
-            pending = list(record.in_flight)
-            if self._wait is not None:
-                self._wait(record.state, record.queue)
-            for work in pending:
-                if self._wait is None and self._finish is not None:
-                    self._finish(record.state, work)
+            for work in self._await(record):
                 self._take_out(record, work)
         if record.failed:
             raise record.failure()
+
+    def _await(self, record: Stream) -> "list[int]":
+        """Wait for the work of a stream, which nobody releases meanwhile; what it is."""
+        pending = list(record.in_flight)
+        if self._wait is not None:
+            self._wait(record.state, record.queue)
+        elif self._finish is not None:
+            for work in pending:
+                self._finish(record.state, work)
+        return pending
 
     def drain_all(self, state: "State") -> None:
         """Wait until every stream of a device has finished. Raises: DeviceError of work that failed."""
@@ -259,15 +294,18 @@ class Mark:
 
     def __init__(self, release: "Callable[..., Any]", state: "State", handle: int) -> None:
         self._release = release
-        self._lock = locks.Lock()
+        self._lock = locks.RLock()
         self._users = 1
         self.state = state
         self.handle = handle
 
-    def keep(self) -> None:
-        """One user more."""
+    def keep(self) -> bool:
+        """One user more; false where it was released already."""
         with self._lock:
+            if not self._users:
+                return False
             self._users += 1
+        return True
 
     def give_up(self) -> bool:
         """One user less; the last one releases the mark. Whether it was the last."""
@@ -287,7 +325,7 @@ class Event:
     def __init__(self, timing: bool) -> None:
         self.timing = timing
         self.mark: Mark | None = None
-        self.lock = locks.Lock()
+        self.lock = locks.RLock()
 
     def replace(self, mark: "Mark | None") -> None:
         """Let the event stand for another mark."""
@@ -298,10 +336,10 @@ class Event:
 
     def using(self) -> "Mark | None":
         """The mark, kept alive until it is given up; None for an event never recorded."""
-        with self.lock:
-            if self.mark is not None:
-                self.mark.keep()
-            return self.mark
+        while True:
+            mark = self.mark
+            if mark is None or mark.keep():
+                return mark
 
 
 class Marks:

@@ -83,7 +83,8 @@ class Devices:
             with self._lock:
                 if not self.listed:
                     with coming_and_going:
-                        self.listed += self._list()
+                        made = self._list()
+                        self.listed += [] if self.listed else made  # not twice, where a finalizer has asked too
                 return [*self.listed]
         return [*self.listed] or self.all()  # it may have been released meanwhile
 

@@ -21,7 +21,7 @@ SOONEST, LATEST, PART = 0.02, 0.5, 8
 #: Seconds that the end of a process waits for what is under way.
 GRACE = 5.0
 
-_lock = threading.Lock()  # guards what follows
+_lock = threading.RLock()  # guards what follows; a finalizer may come here meanwhile
 #: In the order in which they were made, by which all ranks leave them at the end. One that nobody holds any more is
 #: watched until it is closed: its work goes on.
 _watched: dict[Standing, None] = {}
@@ -59,8 +59,8 @@ def _prepare() -> None:
 def _leave_them_to_the_parent() -> None:
     """In a forked child: libraries of collectives do not survive a fork, and their threads are the parent's."""
     global _lock, _thread, _wake, _has_failed
-    _lock, _thread, _wake, _has_failed = threading.Lock(), None, threading.Event(), False
-    for communicator in list(_watched):
+    _lock, _thread, _wake, _has_failed = threading.RLock(), None, threading.Event(), False
+    for communicator in list(_watched.copy()):
         communicator.disown()
     _watched.clear()
 
@@ -74,13 +74,13 @@ def forget(communicator: Standing) -> None:
 def others(communicator: Standing) -> list[Standing]:
     """What is watched beside one."""
     with _lock:
-        return [each for each in _watched if each is not communicator]
+        return [each for each in _watched.copy() if each is not communicator]
 
 
 def _look_again_and_again() -> None:
     while True:
         with _lock:
-            communicators = list(_watched)
+            communicators = list(_watched.copy())
         for communicator in communicators:
             communicator.look()
         shortest = min((each.timeout for each in communicators), default=LATEST * PART)
@@ -92,7 +92,7 @@ def _look_again_and_again() -> None:
 def close_all() -> None:
     """At the end of the process: leave every communicator, without waiting for ranks that do not come."""
     with _lock:
-        communicators = list(_watched)
+        communicators = list(_watched.copy())
     for communicator in communicators:
         communicator.leave_at_exit()
 
@@ -100,7 +100,7 @@ def close_all() -> None:
 def abort_all() -> None:
     """Leave every communicator of this process at once: whoever uses them has failed, and the process goes on."""
     with _lock:
-        communicators = list(_watched)
+        communicators = list(_watched.copy())
     for communicator in communicators:
         communicator.abort()
 

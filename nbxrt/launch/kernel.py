@@ -62,8 +62,7 @@ class Kernel:
         #: What `kernel[grid]` is, by grid.
         self.grids: dict[Any, Any] = {}
         self.lock = threading.RLock()
-        self.caches_before = jit.device_caches
-        jit.device_caches = _Caches(self)  # what another driver had compiled is not of this one
+        self.caches_before: Any = None
         self.is_forgotten = False
         #: How the finder launches by itself; False where it cannot, None before a launch has shown its arguments.
         self.plan: Plan | bool | None = None
@@ -71,6 +70,10 @@ class Kernel:
         #: The generated functions, once a launch has shown what its arguments are: by extents, and by a function.
         self.launch: Callable[..., Any] | None = None
         self.dynamic: Callable[..., Any] | None = None
+
+    def take_over(self) -> None:
+        """Have Triton's caches be this kernel's own: what another driver had compiled is not of this one."""
+        self.caches_before, self.jit.device_caches = self.jit.device_caches, _Caches(self)
 
     def forget(self) -> None:
         """Let go of all that belongs to the runtime: the generated functions refer to it, and to this object."""

@@ -7,7 +7,6 @@ never looks like one that was seen.
 
 import itertools
 import math
-import threading
 import weakref
 
 from nbxrt import errors
@@ -31,7 +30,7 @@ ATTRIBUTE = "launch_key"
 PLAIN = frozenset((int, bool, str, type(None)))
 
 _pointers: "dict[tuple[Any, ...], int]" = {}
-_lock = threading.Lock()
+_codes = itertools.count(FIRST_POINTER)
 #: A number for each runtime, so that no key keeps one alive; never given twice.
 _numbers: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 _next_number = itertools.count()
@@ -125,19 +124,15 @@ def pointer(value: "Any") -> int:
     )
     code = _pointers.get(facts)
     if code is None:
-        with _lock:
-            code = _pointers.setdefault(facts, FIRST_POINTER + len(_pointers))
+        code = _pointers.setdefault(facts, next(_codes))
     if is_ours:
         setattr(value, ATTRIBUTE, code)
     return code
 
 
 def _number(runtime: "Runtime") -> int:
-    with _lock:
-        found = _numbers.get(runtime)
-        if found is None:
-            found = _numbers[runtime] = next(_next_number)
-        return found
+    found = _numbers.get(runtime)
+    return _numbers.setdefault(runtime, next(_next_number)) if found is None else found
 
 
 def _is_small(value: "Any") -> bool:

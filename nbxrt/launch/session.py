@@ -34,7 +34,7 @@ class Session:
         self.seen = 0
         #: By identity, for the hash of a kernel of Triton's is that of its text; none is kept alive.
         self.kernels: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a finalizer may launch
         #: Compiled kernels that have a module, or may come to one, while this is installed.
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -43,13 +43,19 @@ class Session:
         with self.lock:
             found = getattr(jit, STATE, None)
             if found is None or found.session is not self:
-                found = Kernel(self, jit)
-                setattr(jit, GRIDS, found.grids)
-                setattr(jit, STATE, found)
-                self.kernels[id(jit)] = jit
-                self.seen += 1
-            made: Kernel = found
+                self._make(jit)
+            made: Kernel = getattr(jit, STATE)
             return made
+
+    def _make(self, jit: "Any") -> None:
+        made = Kernel(self, jit)
+        found = getattr(jit, STATE, None)
+        if found is None or found.session is not self:
+            setattr(jit, STATE, made)
+            made.take_over()
+            setattr(jit, GRIDS, made.grids)
+            self.kernels[id(jit)] = jit
+            self.seen += 1
 
     def forget(self) -> None:
         """Leave the kernels as they were found."""

@@ -35,7 +35,9 @@ def account_of(runtime: "Runtime") -> "DeviceAllocator":
     """The account of a runtime, made once."""
     with _making:
         if runtime.account is None:
-            runtime.account = DeviceAllocator(runtime)
+            made = DeviceAllocator(runtime)
+            if runtime.account is None:  # a finalizer may have asked too
+                runtime.account = made
         return runtime.account
 
 

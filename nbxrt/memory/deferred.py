@@ -147,11 +147,15 @@ class Deferred:
             self._look(waited)
 
     def _look(self, is_done: "Any") -> None:
-        if self._unsure:
+        waited_for = self._unsure[:]
+        if waited_for:
             self._home.run(self._sync)
-            while self._unsure:
-                address, taker = self._unsure.pop()
-                taker.settle(address)
+            for item in waited_for:
+                try:
+                    self._unsure.remove(item)
+                except ValueError:  # another thread looks too, or a finalizer
+                    continue
+                item[1].settle(item[0])
         moved = True
         while moved:
             moved = False
@@ -189,5 +193,12 @@ class Deferred:
         Raises: DeviceError; the rest is kept.
         """
         while self._events:
-            self._destroy(self._events[-1])
-            self._events.pop()
+            try:
+                event = self._events.pop()
+            except IndexError:  # another thread took the last one, or a finalizer
+                return
+            try:
+                self._destroy(event)
+            except BaseException:
+                self._events.append(event)
+                raise

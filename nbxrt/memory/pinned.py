@@ -5,7 +5,7 @@ for the work that its streams had when it was freed; nothing is released from a 
 """
 
 from nbxrt import errors
-from nbxrt.locks import Lock
+from nbxrt.locks import RLock
 from nbxrt.memory.deferred import Deferred
 
 TYPE_CHECKING = False
@@ -34,13 +34,16 @@ class Here:
 
 
 class PinnedPool:
-    """The page-locked memory of a process. Its lock guards what waits; the vendor's calls are made outside it."""
+    """The page-locked memory of a process. Its lock guards what waits; the vendor's calls are made outside it.
+
+    A finalizer may come in between inside the lock too. A block is had by whoever takes it out of `_waiting`.
+    """
 
     def __init__(self, runtime: "Runtime", captures: "Captures") -> None:
         self._vendor_malloc, self._vendor_free = runtime.malloc_host, runtime.free_host
         self._captures = captures
         self._deferred = Deferred(Here(runtime, captures))  # type: ignore[arg-type]  # all that it needs of a home
-        self._lock = Lock()
+        self._lock = RLock()
         #: Blocks by size; the size of each in the order in which they came back; and what that makes.
         self._waiting: dict[int, list[int]] = {}
         self._order: dict[int, int] = {}
@@ -65,11 +68,11 @@ class PinnedPool:
 
     def _waiting_block(self, size: int) -> int:
         with self._lock:
-            blocks = self._waiting.get(size)
-            if not blocks:
+            try:
+                address = self._waiting[size].pop()
+            except LookupError:  # no list of them, or an empty one
                 return 0
-            address = blocks.pop()
-            del self._order[address]
+            self._order.pop(address, None)
             self.kept -= size
             return address
 
@@ -124,7 +127,7 @@ class PinnedPool:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def resume(self) -> None:
         """Do what was put off while a graph was recorded. Raises: DeviceError after which the context is lost."""
@@ -136,9 +139,12 @@ class PinnedPool:
             with self._lock:
                 if self.kept <= keep or self._captures:
                     return given_back
-                address, size = next(iter(self._order.items()))
-                del self._order[address]
-                self._waiting[size].remove(address)
+                try:
+                    address, size = next(iter(self._order.items()))
+                    self._waiting[size].remove(address)
+                except (RuntimeError, StopIteration, ValueError):  # a finalizer has freed or taken a block just now
+                    continue
+                self._order.pop(address, None)
                 self.kept -= size
             try:
                 self._vendor_free(address)

@@ -4,7 +4,7 @@ import gc
 import warnings
 
 from nbxrt import errors
-from nbxrt.locks import Lock, local
+from nbxrt.locks import RLock, local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Reclaiming:
 
     def __init__(self) -> None:
         self._hooks: list[Hook] = []
-        self._lock = Lock()
+        self._lock = RLock()
         self._mine = local()
 
     def register(self, function: "Hook") -> "Callable[[], None]":
@@ -38,7 +38,7 @@ class Reclaiming:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def retry(self, policy: "Policy", entry: "Any", error: errors.OutOfMemoryError) -> int:
         """An address after everything was done to find memory. Raises: OutOfMemoryError with all that is known."""

@@ -127,6 +127,7 @@ _SEEN = 1024
 #: What a thread takes out while it looks at a capsule's name and changes it: no function of Python's does both at once,
 #: and any lock costs more.
 _turn: "list[None]" = [None]
+_one = (None,)
 
 
 def _wait_for_turn() -> None:
@@ -160,7 +161,7 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
             structure = pointer_of(at, form.name)
         _set_name(at, form.used)
     finally:
-        _turn.append(None)
+        _turn[:] = _one  # and no more, where one who waited for too long has gone without it
     try:
         if form is VERSIONED:
             major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, structure)

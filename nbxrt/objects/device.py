@@ -301,15 +301,14 @@ def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
         raise wrong_type("`Device`", "an index or a Device", index) from None
     if not runtime.device_count():
         raise runtime.why_no_device() or errors.NoDeviceError(f"{runtime.title} has no device here: it counts 0")
-    state = state_of(runtime)
-    with state.lock:
-        if index not in state.devices:
-            device: Device = object.__new__(cls)
-            device.runtime, device._device_idx = runtime, index  # noqa: SLF001
-            device._current, device._default, device._later, device._used = runtime.current, None, [], False  # noqa: SLF001
-            device.is_only = runtime.device_count() == 1
-            state.devices[index] = device
-        return state.devices[index]
+    known = state_of(runtime).devices
+    if index not in known:
+        device: Device = object.__new__(cls)
+        device.runtime, device._device_idx = runtime, index  # noqa: SLF001
+        device._current, device._default, device._later, device._used = runtime.current, None, [], False  # noqa: SLF001
+        device.is_only = runtime.device_count() == 1
+        known.setdefault(index, device)
+    return known[index]
 
 
 def _first_entry(here: "dict[str, Any]") -> "int | None":

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from nbxrt.objects.graph import Graph
     from nbxrt.runtime import Runtime
 
-_making = locks.Lock()
+_making = locks.RLock()  # a finalizer may come here while a state is made
 #: Called with each runtime that objects are made for, before the first; and the runtimes.
 _followers: "list[Callable[[Runtime], None]]" = []
 _followed: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
 
 
 class State:
-    """What the objects of one runtime share. Its lock guards the collections, and is never held during a call."""
+    """What the objects of one runtime share. Its lock is held for single steps, and never during a call."""
 
     def __init__(self, runtime: "Runtime") -> None:
-        self.lock = locks.Lock()
+        self.lock = locks.RLock()
         self.opening = locks.RLock()  # held while a mapping is opened or closed; a finalizer may close inside
         self.keeper = Keeper(runtime)
         #: Kind of memory and device by DLPack's numbers, as a pair and as one word, as far as they were looked up.
@@ -46,7 +46,7 @@ class State:
 
     def renew_locks(self) -> None:
         """Make every lock anew, in a process that was forked."""
-        self.lock, self.opening = locks.Lock(), locks.RLock()
+        self.lock, self.opening = locks.RLock(), locks.RLock()
         self.keeper.renew_lock()
 
 
@@ -59,7 +59,10 @@ def state_of(runtime: "Runtime") -> State:
                 _followed.add(runtime)
                 for follow in _followers:
                     follow(runtime)
-            state = runtime.objects = runtime.objects or State(runtime)
+            state = State(runtime)
+            if runtime.objects is None:
+                runtime.objects = state
+            state = runtime.objects
     return state
 
 
