@@ -1,25 +1,26 @@
-"""How a kernel's finder launches by itself, without another function: for values that were seen before.
+"""How a kernel's finder launches by itself, without another function: for values and a grid that were seen before.
 
-What the values come to as bytes is kept with them. A launch then writes addresses, floats, the grid and the stream
-anew, and these bytes between them.
+What they come to as bytes is kept with them. A launch then writes addresses, floats and the stream anew, and these
+bytes between them, which is why they lie together in its memory.
 """
 
-import ctypes
 import struct
 
+from nbxrt.binding.prebuilt import argument
 from nbxrt.launch import keys, packing, signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from nbxrt.launch.kernel import Grid
     from nbxrt.launch.launcher import Shape
 
 ARRAY, FLOAT, BYTES, NOTHING = "array", "float", "bytes", "nothing"
 
-#: What `seen` holds for each combination of values, by the names that the finder gives them; runs and tails follow.
-FIELDS = ("take", "give", "fresh", "pack", "function", "kernel", "device")
+#: What is kept for values and a grid, by the names that the finder gives them; `after` where something follows.
+_FIELDS = ("take", "give", "fresh", "pack", "before", "kernel", "device")
 
 
 def role(value: "Any", is_constant: bool) -> str:
@@ -40,63 +41,72 @@ def role(value: "Any", is_constant: bool) -> str:
 class Plan:
     """The writing of one kernel's launches, by the roles of its parameters.
 
-    `written` are the expressions of what is packed, `names` those of the bytes in them that go with the values.
+    `order` is that of `Slots`. `written` are the expressions of what is packed, `fields` the names of what is kept for
+    each combination of values and a grid, `arrays` the parameters that are arrays.
     """
 
     def __init__(self, roles: "Mapping[str, str]", order: "Sequence[str | bytes]") -> None:
+        after = ("after",) if order[-1] != "stream" else ()
+        self.fields = (*_FIELDS, *after)
+        self.roles = tuple(roles.values())
         self.arrays = [name for name, role in roles.items() if role == ARRAY]
-        self.written: list[str] = []
-        self.names: list[str] = []
-        self._absent: list[int] = []
-        self._groups: list[tuple[str, list[int]]] = []
-        for at, (name, role) in enumerate(roles.items()):
-            if role == NOTHING:
-                self._absent.append(at)
-            elif role != BYTES:
-                self.written.append(f"{name}.ptr" if role == ARRAY else name)
-                self._groups.append((role, [at]))
-            elif self._groups and self._groups[-1][0] == BYTES:
-                self._groups[-1][1].append(at)
-            else:
-                self._bytes(f"_nbx_run{at}")
-                self._groups.append((role, [at]))
-        for at, part in enumerate(order):
-            if isinstance(part, bytes):
-                self._bytes(f"_nbx_tail{at}")
-            else:
-                self.written.append("_nbx_grid[3]" if part == "grid" else "_nbx_s")
-
-    def _bytes(self, name: str) -> None:
-        self.written.append(name)
-        self.names.append(name)
+        anew = [f"{name}.ptr" if role == ARRAY else name for name, role in roles.items() if role in (ARRAY, FLOAT)]
+        self.written = [*anew, "_nbx_before", "_nbx_s", *(f"_nbx_{each}" for each in after)]
 
     def passed_on(self, launch: "Any") -> "tuple[Any, ...]":
         """What is kept for values that are launched by a function of their own."""
-        return (None, None, None, None, None, launch, -1, *[None] * len(self.names))
+        return (None, None, None, None, b"", launch, -1, b"")[: len(self.fields)]
 
-    def prepared(
-        self, shape: "Shape", compiled: "Any", device: int, values: "Sequence[Any]"
-    ) -> "tuple[Any, ...] | None":
-        """What is kept for these values; None where one pack and one call do not launch them."""
-        if any(shape.kinds[at] != signature.CONSTANT for at in self._absent):
+    def direct(self, shape: "Shape", compiled: "Any", device: int) -> "Direct | None":
+        """How a compiled kernel is launched by it; None where one pack and one call do not."""
+        for role, kind in zip(self.roles, shape.kinds, strict=True):
+            is_constant = kind == signature.CONSTANT
+            if role == NOTHING and not is_constant:
+                return None
+            if role in (ARRAY, FLOAT) and (is_constant or (kind[0] == "*") != (role == ARRAY) or kind == "bf16"):
+                return None
+        return Direct(self.roles, shape, compiled, device)
+
+
+class Direct:
+    """One compiled kernel that the finder launches: room for its launches, and how what is kept writes them."""
+
+    def __init__(self, roles: "Sequence[str]", shape: "Shape", compiled: "Any", device: int) -> None:
+        self._shape, self._compiled, self._device = shape, compiled, device
+        passed = [each for each in zip(roles, shape.kinds, strict=True) if each[1] != signature.CONSTANT]
+        anew = [at for at, (role, _kind) in enumerate(passed) if role != BYTES]
+        self._numbers = [at for at, kind in enumerate(shape.kinds) if kind != signature.CONSTANT and roles[at] == BYTES]
+        self._slots = shape.room((*anew, *(at for at in range(len(passed)) if at not in anew)))
+        letters = "".join(_POINTER if passed[at][0] == ARRAY else packing.format_of(passed[at][1]) for at in anew)
+        before, *after = self._fixed([(shape.kinds[at], 0) for at in self._numbers], bytes(12))
+        ends = "".join(f"{len(part)}s" for part in after)
+        self._pack = struct.Struct(f"@{letters}{len(before)}s{_POINTER}{ends}").pack_into
+        self._function = argument(compiled.function)
+        self._pool: list[Any] = []
+
+    def kept(self, values: "Sequence[Any]", grid: "Grid") -> "tuple[Any, ...] | None":
+        """What is kept for these values of all parameters and this grid; None where they are no integers."""
+        numbers = [(self._shape.kinds[at], values[at]) for at in self._numbers]
+        if any(value.__class__ is not int for _kind, value in numbers):
             return None
-        letters, runs = "=", []
-        for role, places in self._groups:
-            kinds = [(shape.kinds[at], values[at]) for at in places if shape.kinds[at] != signature.CONSTANT]
-            if role != BYTES and (
-                len(kinds) != 1 or (kinds[0][0][0] == "*") != (role == ARRAY) or kinds[0][0] == "bf16"
-            ):
-                return None
-            parts = [packing.format_of(kind) for kind, _value in kinds]
-            if role == BYTES and any(value.__class__ is not int for _kind, value in kinds):
-                return None
-            if role == BYTES:
-                converted = [packing.converted(*each) for each in kinds]
-                runs.append(struct.pack("=" + "".join(parts), *converted))
-                parts = [f"{len(runs[-1])}s"]
-            letters += "".join(parts)
-        slots = shape.slots
-        tails = [part for part in slots.order if isinstance(part, bytes)]
-        pack = struct.Struct(letters + slots.configuration_format).pack_into
-        function = ctypes.c_void_p(compiled.function)
-        return slots.pool.pop, slots.pool.append, slots.fresh, pack, function, compiled, device, *runs, *tails
+        before, *after = self._fixed(numbers, self._shape.grid_bytes(grid[:3]))
+        pool = self._pool
+        return pool.pop, pool.append, self.fresh, self._pack, before, self._compiled, self._device, *after
+
+    def fresh(self) -> "tuple[Any, tuple[Any, ...]]":
+        """A new slot: its memory, and all that the launch function is called with."""
+        buffer, configuration, arguments = self._slots.fresh()
+        return buffer, (argument(configuration.value), self._function, arguments, None)
+
+    def _fixed(self, numbers: "Iterable[tuple[str, int]]", grid: bytes) -> "list[bytes]":
+        """The bytes before the stream, and those after it where there are any."""
+        parts = [struct.pack("=" + packing.format_of(kind), packing.converted(kind, each)) for kind, each in numbers]
+        order = self._slots.order
+        at = order.index("stream")
+        before = b"".join([*parts, *(grid if isinstance(part, str) else part for part in order[:at])])
+        after = b"".join(grid if isinstance(part, str) else part for part in order[at + 1 :])
+        return [before, after] if after else [before]
+
+
+#: An address as `struct` writes it the quickest.
+_POINTER = "N"

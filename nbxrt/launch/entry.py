@@ -1,9 +1,9 @@
 """One compiled kernel of Triton's on one device, for arguments of the kinds of one key: how it is launched."""
 
-import ctypes
-
+from nbxrt.binding.prebuilt import argument
 from nbxrt.device import make_current
 from nbxrt.launch import keys, sending, streams
+from nbxrt.launch.direct import Plan
 from nbxrt.launch.launcher import failure
 from nbxrt.objects.device import Device
 from nbxrt.objects.memory import Memory
@@ -29,20 +29,17 @@ class Entry:
         self._kernel, self._device, self._options = kernel, device, options
         self._launcher = compiled.run
         self._launcher.prepare(compiled.function)
-        self._function = ctypes.c_void_p(compiled.function)
-        self._can_send = sending.can_send(self._launcher.shape)
-        self.launch = self._sender(arguments) if self._can_send else self._sent
-
-    def kept(self, values: "tuple[Any, ...]") -> "tuple[Any, ...]":
-        """How the finder launches these values: by what was prepared for them, or by passing them on."""
-        plan: Any = self._kernel.plan  # it is there, or the finder would not ask
+        self._function = argument(compiled.function)
         shape = self._launcher.shape
-        can_prepare = self._can_send and shape.clusters == 1
-        found: tuple[Any, ...] | None = (
-            plan.prepared(shape, self.compiled, self._device, values) if can_prepare else None
-        )
-        passed_on: tuple[Any, ...] = plan.passed_on(self.launch)
-        return found or passed_on
+        can_send = sending.can_send(shape)
+        self.launch = self._sender(arguments) if can_send else self._sent
+        self._plan = kernel.plan if isinstance(kernel.plan, Plan) else None
+        self._direct = self._plan.direct(shape, compiled, device) if self._plan and can_send else None
+
+    def kept(self, values: "tuple[Any, ...]", grid: "Grid") -> "tuple[Any, ...]":
+        """How the finder launches these values on a grid: by what is kept for both, or by passing them on."""
+        found = self._direct.kept(values, grid) if self._direct else None
+        return found or self._plan.passed_on(self.launch)  # type: ignore[union-attr]  # the finder has a plan
 
     def failed(self, code: int, stream: int, grid: "Grid", *arguments: "Any") -> "Any":
         """A launch was refused: once more where the thread only lacked a context. Raises: DeviceError."""

@@ -1,25 +1,38 @@
 """The text of the function that a kernel's launches go through: it finds by the arguments what launches them.
 
-It looks twice. First by the values themselves with their types, since that costs the least; what launches equal values
-launches these. Then by what Triton tells apart in them, which many values have in common.
+It looks three times. First whether they are those of the last launch on this grid, which costs the least. Then by the
+values themselves with their types; what launches equal values launches these. Then by what Triton tells apart in them,
+which many values have in common.
 """
 
 import struct
 
 from nbxrt.launch import generated, keys
-from nbxrt.launch.direct import FIELDS
 from nbxrt.launch.packing import BEGIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from typing import Any
 
     from nbxrt.launch.direct import Plan
+    from nbxrt.launch.kernel import Grid
 
-#: Combinations of values that are remembered for one kernel and its options.
+#: Combinations of values and grids that are remembered for one kernel and its options.
 _MOST_SEEN = 4096
+
+#: What a parameter is that a launch has not given.
+ABSENT = object()
+
+
+class Site:
+    """One grid of a kernel, and what its last launch without options is known by and launched with."""
+
+    __slots__ = ("grid", "last")
+
+    def __init__(self, grid: "Grid", last: "tuple[Any, ...]") -> None:
+        self.grid, self.last = grid, last
 
 
 class Table:
@@ -31,8 +44,8 @@ class Table:
         self.entries: dict[Any, Any] = {}
         self.seen: dict[Any, Any] = {}
 
-    def remember(self, values: "tuple[Any, ...]", how: "Any") -> None:
-        """How these values are launched: a function, or what a plan keeps for them."""
+    def remember(self, values: "tuple[Any, ...]", how: "tuple[Any, ...]") -> None:
+        """What these values, of which the first is the site, are known by and launched with."""
         if len(self.seen) >= _MOST_SEEN:
             self.seen.clear()
         self.seen[values] = how
@@ -41,28 +54,54 @@ class Table:
 class Part:
     """How one argument takes part: `seen` among the values, `key` among what Triton tells apart.
 
-    `holds` is the test that equal values mean equal keys; empty where `seen` is the key itself.
+    `holds` is the test that equal values mean equal keys; empty where `seen` is the key itself. `same` is the test that
+    it is as at the last launch, of which `kept` was kept, `{last}` in the test; nothing where that is empty.
     """
 
-    def __init__(self, seen: str, key: str, holds: str = "") -> None:
+    def __init__(self, seen: str, key: str, holds: str = "", kept: str = "", same: str = "") -> None:
         self.seen, self.key, self.holds = seen, key, holds
+        self.kept, self.same = (kept, same) if same else (key, f"({key}) == {{last}}")
 
 
-def part(name: str, value: "Any", is_constant: bool) -> Part:
+def parts(arguments: "Mapping[str, Any]", constants: "Container[str]") -> "list[Part]":
+    """The parts of all arguments, and the current device where no array says which one."""
+    found = [_part(name, value, name in constants) for name, value in arguments.items()]
+    if any(each.key.endswith(f".{keys.ATTRIBUTE}") for each in found):
+        return found
+    return [*found, Part("_nbx_ask_device()", "_nbx_ask_device()")]
+
+
+def _part(name: str, value: "Any", is_constant: bool) -> Part:
     """The part of an argument of which one value is known; others that come later need not be of its kind."""
     kind = value.__class__
+    with_type = f"{name}, _type({name})"
     if is_constant:
         key = keys.CONSTANT.format(n=name)
-        return Part(f"{name}, _type({name})", key, f"_type({name}) in _plain") if kind in keys.PLAIN else Part(key, key)
+        same = f"({name} is {{last}} or _type({name}) is _type({{last}}) and {name} == {{last}})"
+        is_plain = kind in keys.PLAIN
+        return Part(with_type, key, f"_type({name}) in _plain", name, same) if is_plain else Part(key, key)
     if kind is int:
-        return Part(f"{name}, _type({name})", keys.INTEGER.format(n=name), f"_type({name}) is _int")
+        same = f"({name} is {{last}} or _type({name}) is _int and {name} == {{last}})"
+        return Part(with_type, keys.INTEGER.format(n=name), f"_type({name}) is _int", name, same)
     if value is None:
-        return Part(f"_type({name})", f"_key({name})", f"{name} is None")
+        return Part(f"_type({name})", f"_key({name})", f"{name} is None", "", f"{name} is None")
     if kind is float:
-        return Part(f"_type({name})", f"_key({name})", f"_type({name}) is _float")
+        return Part(f"_type({name})", f"_key({name})", f"_type({name}) is _float", "", f"_type({name}) is _float")
     if hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr"):
-        return Part(f"{name}.{keys.ATTRIBUTE}", f"{name}.{keys.ATTRIBUTE}")
+        key = f"{name}.{keys.ATTRIBUTE}"
+        return Part(key, key, "", key, f"{key} is {{last}}")  # keys.py has each key once
     return Part(f"_key({name})", f"_key({name})")
+
+
+def nothing(parts: "Sequence[Part]", plan: "Plan | None") -> "tuple[Any, ...]":
+    """The last launch of a site that had none: like no other."""
+    return (object(),) * len(_bound(parts, plan))
+
+
+def _bound(parts: "Sequence[Part]", plan: "Plan | None") -> "list[str]":
+    """The names of what is known of a launch: what it is known by, and what it is launched with."""
+    known = [f"_nbx_last{at}" for at, each in enumerate(parts) if each.kept]
+    return [*known, *(f"_nbx_{each}" for each in (plan.fields if plan else ("go",)))]
 
 
 def finder(
@@ -73,36 +112,23 @@ def finder(
     lines_before: "Sequence[str]",
     names: "dict[str, Any]",
 ) -> "Callable[..., Any]":
-    """The function: a grid as `kernel.grids` has it, the kernel's parameters, options. `names` are what it refers to.
+    """The function: a site, the kernel's parameters, options. `names` are what it refers to.
 
     Where there is a `plan` it launches by itself what was seen, after `lines_before`, which bind `_nbx_s`.
     Wanted in `names`: `_nbx_table`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; what says that a thing
     out of the ordinary may be set, `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`, `_nbx_runtime`, `_nbx_compilation`; with a
     plan `_nbx_call`, `_nbx_long` and `_nbx_refused`.
     """
-    if not any(each.key.endswith(f".{keys.ATTRIBUTE}") for each in parts):
-        parts = [*parts, Part("_nbx_ask_device()", "_nbx_ask_device()")]
     given = ", ".join(parameter.name for parameter in parameters)
-    everything = f"_nbx_grid, ({given}{',' * bool(given)}), _nbx_options"
-    seen = ", ".join(each.seen for each in parts)
-    key = ", ".join(each.key for each in parts)
-    holds = " and ".join(each.holds for each in parts if each.holds) or "True"
-    found = "_nbx_go" if plan is None else ", ".join([*(f"_nbx_{each}" for each in FIELDS), *plan.names])
-    how = "_nbx_entry.launch" if plan is None else f"_nbx_entry.kept(({given}{',' * bool(given)}))"
+    values = f"({given}{',' * bool(given)})"
+    launching = [f"    return _nbx_go(_nbx_site.grid, {given})"]
     lines = [
-        f"def {generated.NAME}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
-        "    if _nbx_enter or _nbx_exit or _nbx_hooks or _nbx_runtime or _nbx_compilation:",
-        f"        _nbx_done = _nbx_odd({everything})",
+        f"def {generated.NAME}(_nbx_site, /, {declared(parameters)}**_nbx_options):",
+        "    if _nbx_more or _nbx_enter or _nbx_exit or _nbx_hooks or _nbx_runtime or _nbx_compilation:",
+        f"        _nbx_done = _nbx_odd(_nbx_site.grid, {values}, _nbx_options, _nbx_more)",
         "        if _nbx_done: return _nbx_done[0]",
-        f"    try: {found} = (_nbx_variant(_nbx_options).seen if _nbx_options else _nbx_seen)[{seen},]",
-        "    except _nbx_Unseen:",
-        "        try:",
-        "            _nbx_here = _nbx_variant(_nbx_options) if _nbx_options else _nbx_table",
-        f"            _nbx_entry = _nbx_here.entries[{key},]",
-        f"        except _nbx_Unseen: return _nbx_miss({everything})",
-        f"        if {holds}: _nbx_here.remember(({seen},), {how})",
-        f"        return _nbx_entry.launch(_nbx_grid, {given})",
-        *([f"    return _nbx_go(_nbx_grid, {given})"] if plan is None else _launch_lines(plan, lines_before, given)),
+        *_look_up_lines(parts, plan, given, values),
+        *(launching if plan is None else _launch_lines(plan, lines_before, given, values)),
     ]
     names |= {
         "_int": int,
@@ -120,20 +146,45 @@ def finder(
     return generated.made("\n".join(lines), with_defaults(parameters, names), title)
 
 
-def _launch_lines(plan: "Plan", lines_before: "Sequence[str]", given: str) -> "list[str]":
-    everything = f"_nbx_grid, ({given}{',' * bool(given)}), _nbx_options"
+def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, values: str) -> "list[str]":
+    """They bind what is known of the launch; one that was not seen goes another way."""
+    bound = ", ".join(_bound(parts, plan)) + ","
+    same = " and ".join(each.same.format(last=f"_nbx_last{at}") for at, each in enumerate(parts))
+    seen = ", ".join(each.seen for each in parts)
+    key = ", ".join(each.key for each in parts)
+    holds = " and ".join(each.holds for each in parts if each.holds) or "True"
+    kept = "".join(f"{each.kept}, " for each in parts if each.kept)
+    how = "_nbx_entry.launch," if plan is None else f"*_nbx_entry.kept({values}, _nbx_site.grid)"
     return [
-        f"    if _nbx_take is None: return _nbx_kernel(_nbx_grid, {given})",
+        "    try:",
+        f"        {bound} = _nbx_site.last",
+        f"        if _nbx_options or not ({same}):",
+        f"            {bound} = _nbx_known = "
+        f"(_nbx_variant(_nbx_options).seen if _nbx_options else _nbx_seen)[_nbx_site, {seen}]",
+        "            if not _nbx_options: _nbx_site.last = _nbx_known",
+        "    except _nbx_Unseen:",
+        "        try:",
+        "            _nbx_here = _nbx_variant(_nbx_options) if _nbx_options else _nbx_table",
+        f"            _nbx_entry = _nbx_here.entries[{key},]",
+        f"        except _nbx_Unseen: return _nbx_miss(_nbx_site.grid, {values}, _nbx_options)",
+        f"        if {holds}: _nbx_here.remember((_nbx_site, {seen}), ({kept}{how}))",
+        f"        return _nbx_entry.launch(_nbx_site.grid, {given})",
+    ]
+
+
+def _launch_lines(plan: "Plan", lines_before: "Sequence[str]", given: str, values: str) -> "list[str]":
+    return [
+        f"    if _nbx_take is None: return _nbx_kernel(_nbx_site.grid, {given})",
         *lines_before,
         *generated.memory_lines(plan.arrays),
         "    try: _nbx_slot = _nbx_take()",
         "    except _Empty: _nbx_slot = _nbx_fresh()",
-        "    _nbx_buffer, _nbx_configuration, _nbx_arguments = _nbx_slot",
+        "    _nbx_buffer, _nbx_arguments = _nbx_slot",
         f"    try: _nbx_pack(_nbx_buffer, {BEGIN}, {', '.join(plan.written)})",
-        f"    except _Odd: return _nbx_long({everything})",
-        "    _nbx_code = _nbx_call(_nbx_configuration, _nbx_function, _nbx_arguments, None)",
+        f"    except _Odd: return _nbx_long(_nbx_site.grid, {values}, _nbx_options)",
+        "    _nbx_code = _nbx_call(*_nbx_arguments)",
         "    _nbx_give(_nbx_slot)",
-        f"    if _nbx_code: return _nbx_refused(_nbx_code, _nbx_s, {everything})",
+        f"    if _nbx_code: return _nbx_refused(_nbx_code, _nbx_s, _nbx_site.grid, {values}, _nbx_options)",
         "    return _nbx_kernel",
     ]
 
@@ -143,14 +194,18 @@ def finder_of_grids(
 ) -> "Callable[..., Any]":
     """The same for a grid that is a function of the arguments.
 
-    Wanted in `names`: `_nbx_grids`, what launches on a grid that was seen, and `_nbx_bound`, which makes it.
+    Wanted in `names`: `_nbx_grids`, what launches on a grid that was seen, and `_nbx_bound`, which makes it;
+    `_nbx_demand`, which refuses values of which one is absent, or more than the parameters.
     """
     by_name = "{" + ", ".join(f"{each.name!r}: {each.name}" for each in parameters) + "}"
     given = "".join(
         f"{each.name}={each.name}, " if each.kind is each.KEYWORD_ONLY else f"{each.name}, " for each in parameters
     )
+    values = "".join(f"{each.name}, " for each in parameters)
+    wanting = " or ".join(f"{each.name} is _nbx_absent" for each in parameters if each.default is each.empty)
     lines = [
         f"def {generated.NAME}(_nbx_grid, /, {declared(parameters)}**_nbx_options):",
+        f"    if _nbx_more or {wanting or False}: _nbx_demand(({values}), _nbx_options, _nbx_more)",
         f"    _nbx_extents = _nbx_grid({by_name})",
         "    try: _nbx_on = _nbx_grids[_nbx_extents]",
         "    except (KeyError, TypeError): _nbx_on = _nbx_bound(_nbx_extents)",
@@ -160,17 +215,18 @@ def finder_of_grids(
 
 
 def declared(parameters: "Sequence[inspect.Parameter]") -> str:
-    """The parameters as a function declares them, each followed by a comma."""
-    said, is_keyword_only = "", False
+    """The parameters as a function declares them that takes any call and sees what it lacks, each with a comma.
+
+    Python would not say it as nbxrt does. What is more than the parameters is `_nbx_more`.
+    """
+    said = {True: "", False: ""}
     for parameter in parameters:
-        if parameter.kind is parameter.KEYWORD_ONLY and not is_keyword_only:
-            said += "*, "
-            is_keyword_only = True
-        said += parameter.name
-        said += f"=_nbx_default_{parameter.name}, " if parameter.default is not parameter.empty else ", "
-    return said
+        default = "_nbx_absent" if parameter.default is parameter.empty else f"_nbx_default_{parameter.name}"
+        said[parameter.kind is parameter.KEYWORD_ONLY] += f"{parameter.name}={default}, "
+    return f"{said[False]}*_nbx_more, {said[True]}"
 
 
 def with_defaults(parameters: "Sequence[inspect.Parameter]", names: "dict[str, Any]") -> "dict[str, Any]":
     """The names, and the defaults that `declared` refers to."""
-    return names | {f"_nbx_default_{each.name}": each.default for each in parameters if each.default is not each.empty}
+    defaults = {f"_nbx_default_{each.name}": each.default for each in parameters if each.default is not each.empty}
+    return names | defaults | {"_nbx_absent": ABSENT}

@@ -14,6 +14,7 @@ from nbxrt import errors
 from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending
 from nbxrt.launch.direct import Plan
 from nbxrt.launch.entry import Entry, note_use
+from nbxrt.launch.finding import ABSENT, Site
 from nbxrt.objects.device import Device
 
 TYPE_CHECKING = False
@@ -61,6 +62,8 @@ class Kernel:
         self.variants: dict[Any, finding.Table] = {}
         #: What `kernel[grid]` is, by grid.
         self.grids: dict[Any, Any] = {}
+        #: The last launch of a site that had none.
+        self.nothing: tuple[Any, ...] = ()
         self.lock = threading.RLock()
         self.caches_before: Any = None
         self.is_forgotten = False
@@ -78,16 +81,19 @@ class Kernel:
     def forget(self) -> None:
         """Let go of all that belongs to the runtime: the generated functions refer to it, and to this object."""
         self.is_forgotten = True
-        self.launch = self.dynamic = None
         self.forget_compiled()
-        self.variants.clear()
-        self.grids.clear()
+        self.dynamic = None
 
     def forget_compiled(self) -> None:
-        """Have everything compiled again at its next launch."""
-        for table in (self.table, *self.variants.values()):
-            table.entries.clear()
-            table.seen.clear()
+        """Have everything compiled again at its next launch, also by what somebody holds of `kernel[grid]`."""
+        if self.launch is not None:
+            names = self.launch.__globals__
+            names["_nbx_odd"] = self._anew
+            names["_nbx_enter"] = (self,)  # that it asks `_nbx_odd`, whatever it knows
+        self.launch = None
+        self.table = finding.Table()
+        self.variants.clear()
+        self.grids.clear()
 
     # the way in
 
@@ -99,14 +105,21 @@ class Kernel:
         if callable(grid):
             return MethodType(self.dynamic or self._by_function, grid)
         extents = checking.extents(grid, self.name)
-        made: Grid = (*extents, packing.grid_bytes(*extents))
-        if self.launch is None or not all(extents):
-            return MethodType(self._first, made)
-        found = MethodType(self.launch, made)
-        if isinstance(grid, tuple) and all(axis.__class__ is int for axis in grid):
-            if len(self.grids) >= _MOST_GRIDS:
-                self.grids.clear()
+        launch = self.launch
+        found = self.grids.get(extents) if launch is not None else None
+        if found is None:
+            made: Grid = (*extents, packing.grid_bytes(*extents))
+            if launch is None or not all(extents):
+                return MethodType(self._first, made)
+            found = MethodType(launch, Site(made, self.nothing))
+        if len(self.grids) >= _MOST_GRIDS:
+            self.grids.clear()
+        is_plain = isinstance(grid, tuple) and all(axis.__class__ is int for axis in grid)
+        self.grids[extents] = found
+        if is_plain:
             self.grids[grid] = found
+        if self.launch is not launch:  # everything was forgotten meanwhile
+            self.grids.clear()
         return found
 
     def hooked(self, grid: "Any") -> "Callable[..., Any]":
@@ -127,7 +140,7 @@ class Kernel:
     def _first(self, grid: "Grid", /, *given: "Any", **named: "Any") -> "Any":
         """The kernel's first launch, and every one on an empty grid or with parameters that cannot be written down."""
         if self.launch is not None and all(grid[:3]):
-            return self.launch(grid, *given, **named)
+            return self.bound(grid[:3])(*given, **named)
         self._demand_session()
         arguments, options = self._bind(given, named)
         reason = "" if self.is_supported else "variable parameters"
@@ -157,6 +170,19 @@ class Kernel:
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.names), options
 
+    def demand_arguments(
+        self, arguments: "tuple[Any, ...]", options: "dict[str, Any]", more: "tuple[Any, ...]" = ()
+    ) -> None:
+        """Refuse values of all parameters of which one is absent, and what is `more`. Raises: ArgumentTypeError."""
+        if not more and all(value is not ABSENT for value in arguments):
+            return
+        values = dict(zip(self.names, arguments, strict=True))
+        named = {name: value for name, value in values.items() if value is not ABSENT}
+        if not more:
+            self._bind((), named)
+        by_place = [each.name for each in self.parameters if each.kind is not each.KEYWORD_ONLY]
+        self._bind((*(named.pop(name) for name in by_place), *more), named | options)
+
     # the generated functions
 
     def _planned(self, arguments: "tuple[Any, ...]") -> "Plan | bool":
@@ -171,9 +197,7 @@ class Kernel:
     def _generate(self, arguments: "tuple[Any, ...]") -> None:
         """Make the functions that find a launch; these arguments show what kind each is of."""
         session, runtime = self.session, self.session.driver.runtime
-        parts = [
-            finding.part(name, value, name in self.constants) for name, value in zip(self.names, arguments, strict=True)
-        ]
+        parts = finding.parts(dict(zip(self.names, arguments, strict=True)), self.constants)
         names: dict[str, Any] = {
             "_nbx_table": self.table,
             "_nbx_variant": self.variant,
@@ -191,15 +215,16 @@ class Kernel:
             "_nbx_note": note_use,
             **sending.of_streams(runtime),
         }
-        long = f"_nbx_long(_nbx_grid, ({''.join(f'{name}, ' for name in self.names)}), _nbx_options)"
+        long = f"_nbx_long(_nbx_site.grid, ({''.join(f'{name}, ' for name in self.names)}), _nbx_options)"
         before = [
             *generated.globals_lines(self.used_globals(), names, long),
             *(generated.device_lines("_nbx_device", long) if runtime.device_count() > 1 else ()),
             *generated.stream_lines("_nbx_device", long),
         ]
-        by_grid = {"_nbx_grids": self.grids, "_nbx_bound": self.bound}
+        by_grid = {"_nbx_grids": self.grids, "_nbx_bound": self.bound, "_nbx_demand": self.demand_arguments}
         plan = self.plan if isinstance(self.plan, Plan) else None
         self.dynamic = finding.finder_of_grids(self.name, self.parameters, by_grid)
+        self.nothing = finding.nothing(parts, plan)
         self.launch = finding.finder(self.name, self.parameters, parts, plan, before, names)
 
     def used_globals(self) -> "list[tuple[str, Any, dict[str, Any]]]":
@@ -229,10 +254,22 @@ class Kernel:
 
     # what the short way does not know
 
-    def _odd(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "tuple[Any] | None":
+    def _odd(
+        self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]", more: "tuple[Any, ...]"
+    ) -> "tuple[Any] | None":
         """Something is set that may be for Triton's own `run`: what that answers, or None when it is not."""
+        self.demand_arguments(arguments, options, more)
         reason = self.session.unusual(self.jit)
         return (self.fall_back(reason, grid, arguments, options),) if reason else None
+
+    def _anew(
+        self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]", more: "tuple[Any, ...]"
+    ) -> "tuple[Any]":
+        """What was asked of a launch that was bound to a grid before all was forgotten."""
+        self._demand_session()
+        self.demand_arguments(arguments, options, more)
+        given, named = self._as_called(arguments)
+        return (self.bound(grid[:3])(*given, **named, **options),)
 
     def _demand_session(self) -> None:
         """Refuse a launch by what `kernel[grid]` was before. Raises: CapabilityError."""
@@ -244,6 +281,7 @@ class Kernel:
     def miss(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """A launch whose key is not there, or could not be made by the generated expression."""
         self._demand_session()
+        self.demand_arguments(arguments, options)
         try:
             key = self.key(arguments)
             entries = self.variant(options).entries

@@ -56,14 +56,19 @@ class Shape:
             "cluster": self.clusters,
             "shared_memory": self.shared,
         }
-        self.call, attributes = runtime.launches.of(asks)
-        self.slots = packing.Slots(
+        self.call, self._attributes = runtime.launches.of(asks)
+        self.slots = self.room()
+
+    def room(self, placed: "Sequence[int]" = ()) -> packing.Slots:
+        """New room for launches; `placed` is the order in which the values lie there."""
+        return packing.Slots(
             self.call,
             self.types,
-            len(facts.hidden),
-            attributes,
+            len(self.facts.hidden),
+            self._attributes,
             fixed={"block": packing.grid_bytes(self.threads, 1, 1), "shared_memory": struct.pack("=I", self.shared)},
             hidden_written=self.needs_scratch,
+            placed=placed,
         )
 
     def grid_bytes(self, grid: "tuple[int, ...]") -> bytes:

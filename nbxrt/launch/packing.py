@@ -120,6 +120,7 @@ class Slots:
     `fixed` are the bytes of what is the same in all launches, `block` and `shared_memory`, as the configuration has it.
     `order` is what a launch writes after the values, where the function takes a configuration: `grid` (as `grid_bytes`
     makes it), `stream`, and bytes that are always the same.
+    `placed` is the order in which the values lie in memory, and are written, where it is not that of the arguments.
     `pool` is a list of free slots, each (buffer, configuration, arguments); `fresh` makes one.
     """
 
@@ -132,12 +133,16 @@ class Slots:
         *,
         fixed: "Mapping[str, bytes]",
         hidden_written: bool = False,
+        placed: "Sequence[int]" = (),
     ) -> None:
         kinds = [*types, *["*"] * hidden] if hidden_written else list(types)
+        kinds = [kinds[at] for at in placed] if placed else kinds
         values = [format_of(kind) for kind in kinds]
-        self.offsets = tuple(_offsets(kinds, values))
+        offsets = tuple(_offsets(kinds, values))
+        #: Where each argument lies, in the arguments' order.
+        self.offsets = tuple(offsets[placed.index(at)] for at in range(len(kinds))) if placed else offsets
         self._hidden_at = (0, 8)[:hidden] if not hidden_written else ()
-        self._values_end = self.offsets[-1] + _size(values[-1]) if kinds else _ALIGNED
+        self._values_end = offsets[-1] + _size(values[-1]) if kinds else _ALIGNED
         self.layout: Mapping[str, int] | None = call.configuration
         self._attributes = _attribute_bytes(call, attributes)
         self._attribute_count = len(attributes)
@@ -145,11 +150,8 @@ class Slots:
         #: One `struct` format for all that a launch writes, and the byte where it begins.
         self.begin = BEGIN
         self.order: list[str | bytes] = list(_configuration(self.layout, fixed)) if self.layout else []
-        #: The end of it, which writes `order`.
-        self.configuration_format = "".join(
-            _WRITTEN[part] if isinstance(part, str) else f"{len(part)}s" for part in self.order
-        )
-        self.format = "=" + "".join(_spaced(kinds, values, self.offsets)) + self.configuration_format
+        written = "".join(_WRITTEN[part] if isinstance(part, str) else f"{len(part)}s" for part in self.order)
+        self.format = "=" + "".join(_spaced(kinds, values, offsets)) + written
 
     def fresh(self) -> "tuple[Any, Any, Any]":
         """A new slot: its memory, and what the launch function takes for the configuration and for the arguments."""

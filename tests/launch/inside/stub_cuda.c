@@ -30,7 +30,8 @@ void stub_forget(void)
 static int checks;
 static long launches, torn;
 
-/* With 1, launches are only counted from now on, and those whose first three parameters are not one value. */
+/* With 1, launches are only counted from now on, and those whose first three parameters are not one value, or whose
+   fourth and grid do not go with it. */
 void stub_check(int on)
 {
     checks = on;
@@ -58,10 +59,13 @@ int cuLaunchKernelEx(const struct config *config, void *function, void **paramet
     (void)function, (void)extra;
     if (checks) {
         uint64_t value[3];
+        uint32_t number;
         for (int i = 0; i < 3; i++)
             memcpy(&value[i], parameters[i], sizeof value[i]);
+        memcpy(&number, parameters[3], sizeof number);
         __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
-        if (value[0] != value[1] || value[0] != value[2] || config->grid[0] != (unsigned)((value[0] >> 4) % 7) + 1)
+        if (value[0] != value[1] || value[0] != value[2] || number != (value[0] >> 4) % 1000 * 2 + 3
+            || config->grid[0] != (value[0] >> 9) % 2 + 1)
             __atomic_add_fetch(&torn, 1, __ATOMIC_RELAXED);
         return OK;
     }

@@ -105,7 +105,7 @@ class Counted:
     def launch(self, *_given):
         return self.key
 
-    def kept(self, _values):
+    def kept(self, _values, _grid):
         return self.plan.passed_on(self.launch)
 
 
@@ -129,7 +129,8 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
                 key = (*key, 0)
             return entries.setdefault(key, Counted(key, plan)).key
 
-        parts = [finding.part(name, value, name == "BLOCK") for name, value in zip(names, first, strict=True)]
+        parts = finding.parts(dict(zip(names, first, strict=True)), {"BLOCK"})
+        sites = [finding.Site(grid, finding.nothing(parts, plan)) for grid in range(2)]
         options = dict.fromkeys(("enter", "exit", "hooks", "runtime", "compilation"))
         launch = finding.finder("add", parameters, parts, plan, (), {
             **{f"_nbx_{name}": value for name, value in options.items()},
@@ -143,7 +144,9 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
             some.append(given)
         for given in values.random.choices(some, k=100):
             key = miss(None, given, {}, {})
-            assert launch(None, *given)[: len(key)] == key, given
+            site = values.random.choice(sites)
+            assert launch(site, *given)[: len(key)] == key, given
+            assert launch(site, *given)[: len(key)] == key, given  # as at the last launch
             found += len(table.seen) > 0
 
     assert found > 1000

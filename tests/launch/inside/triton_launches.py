@@ -50,11 +50,11 @@ def test_a_launch_runs_on_the_device_of_its_arrays(cuda):
     simulation, runtime = cuda
     there = array(runtime, 64, device=1)
 
-    for _each in range(2):
+    for _each in range(4):
         kernels.add[(1,)](there, there, there, 64, BLOCK=64)
     nbxrt.Device(1, runtime=runtime).sync()
 
-    assert [launch.device for launch in simulation.launches()] == [1, 1]
+    assert [launch.device for launch in simulation.launches()] == [1, 1, 1, 1]
     assert runtime.get_device() == 0
 
 
@@ -148,29 +148,30 @@ def test_a_closed_stream_is_refused(vendor, simulate):
     simulation, runtime = simulate(vendor)
     x = array(runtime, 64)
     foreign, stream = Foreign(x.ptr, "float32"), nbxrt.Stream(nbxrt.Device(0, runtime=runtime))
-    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
-    kernels.add[(1,)](foreign, foreign, foreign, 64, BLOCK=64)
+    for each in (x, x, x, foreign, foreign, foreign):
+        kernels.add[(1,)](each, each, each, 64, BLOCK=64)
 
     with stream:
         stream.close()
-        for each in (x, foreign):
+        for each in (x, foreign, x):
             with pytest.raises(nbxrt.ArgumentValueError, match=r"the stream of .* is closed"):
                 kernels.add[(1,)](each, each, each, 64, BLOCK=64)
     runtime.sync()
 
-    assert len(simulation.launches()) == 2
+    assert len(simulation.launches()) == 6
 
 
 def test_a_closed_array_is_refused(cuda):
     simulation, runtime = cuda
     x, closed = array(runtime, 64), array(runtime, 64)
-    kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
+    for _each in range(3):
+        kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
     closed.buffer().close()
 
     with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
         kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
     runtime.sync()
-    assert len(simulation.launches()) == 1
+    assert len(simulation.launches()) == 3
 
 
 # what Triton's run honours
@@ -319,12 +320,14 @@ def test_who_clears_tritons_caches_has_kernels_compiled_anew(cuda):
     _simulation, runtime = cuda
     x = array(runtime, 64)
 
-    first, second = (kernels.add[(1,)](x, x, x, 64, BLOCK=64) for _each in range(2))
+    first, second, _third = (kernels.add[(1,)](x, x, x, 64, BLOCK=64) for _each in range(3))
+    before = kernels.add[(1,)]
     kernels.add.device_caches.clear()
-    third = kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    anew = before(x, x, x, 64, BLOCK=64)
 
     assert first is second
-    assert third is not first
+    assert anew is not first
+    assert [kernels.add[(1,)](x, x, x, 64, BLOCK=64) for _each in range(3)] == [anew] * 3
 
 
 def test_memory_in_a_tuple_or_a_descriptor_is_kept_as_long_as_the_kernel_needs_it(cuda):
@@ -466,7 +469,10 @@ def test_measuring_needs_no_torch(cuda):
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda x: kernels.add[(1,)](x, x, x, BLOCK=64), TypeError, r"missing .*argument: 'n'"),
+        (lambda x: kernels.add[(1,)](x, x, x, BLOCK=64), nbxrt.ArgumentTypeError, r"`add`: missing .*argument: 'n'"),
+        (lambda x: kernels.add[lambda _: (1,)](x, x, x), nbxrt.ArgumentTypeError, r"`add`: missing .*argument: 'n'"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, 64, 7), nbxrt.ArgumentTypeError, "`add`: too many positional arg"),
+        (lambda x: kernels.add[lambda _: (1,)](x, x, x, 1, 64, 7), nbxrt.ArgumentTypeError, "`add`: too many positio"),
         (lambda x: kernels.add[(1,)](x, x, "x", 1, BLOCK=64), TypeError, "argument `out` of `add` is str"),
         (lambda x: kernels.add[(1,)](x, x, x, np.int32(1), BLOCK=64), TypeError, "argument `n` of `add` is int32"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warp=1), ValueError, "`num_warp` is no parameter"),
@@ -490,7 +496,7 @@ def test_measuring_needs_no_torch(cuda):
 def test_bad_input_is_refused_before_anything_is_launched(call, error, says, is_known, cuda):
     simulation, runtime = cuda
     x = array(runtime, 64)
-    if is_known:
+    for _each in range(3 if is_known else 0):
         kernels.add[(1,)](x, x, x, 64, BLOCK=64)
         kernels.annotated[(1,)](x, 1, 1, 1, 1, 1, 1, 1, 1)
         runtime.sync()
@@ -572,10 +578,10 @@ def test_no_launch_of_many_threads_is_torn(cuda, stub):
     failures = []
 
     def run(x):
-        launch = kernels.add[((x.ptr >> 4) % 7 + 1,)]
+        launch, n = kernels.add[((x.ptr >> 9) % 2 + 1,)], (x.ptr >> 4) % 1000 * 2 + 3  # two threads or more share one
         try:
             for _each in range(100_000):
-                launch(x, x, x, 64, BLOCK=64)
+                launch(x, x, x, n, BLOCK=64)
         except BaseException as error:  # a thread's failure is the test's
             failures.append(error)
 
