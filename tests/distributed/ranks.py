@@ -114,7 +114,7 @@ def wait_for_files(folder: Path, names: list[str], seconds: float = 60) -> None:
         time.sleep(0.002)
 
 
-def join(name: str = "first", timeout: float = 20, ranks: list[int] | None = None) -> Any:
+def join(name: str = "first", timeout: float = 60, ranks: list[int] | None = None) -> Any:
     """A communicator of these ranks, all by default; each on the device of its number."""
     rank, size = int(os.environ["RANK"]), int(os.environ["SIZE"])
     ranks = ranks or list(range(size))

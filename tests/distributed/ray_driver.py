@@ -33,7 +33,7 @@ def one_raises() -> None:
 def late() -> tuple[int, str, int]:
     """Workers start at different times: a first communicator waits for all, so that the next one has little time."""
     dist.init().close()
-    return scenario("a_rank_is_late", 2.0)
+    return scenario("a_rank_is_late", 5.0)
 
 
 def world() -> str:

@@ -88,7 +88,7 @@ def test_the_end_of_a_process_does_not_wait_for_others(ranks: Callable[..., list
     start = time.monotonic()
 
     assert ranks("an_end_that_leaves_work_behind", 2) == [0, 0]
-    assert time.monotonic() - start < 20, "this is about hanging, not about speed"
+    assert time.monotonic() - start < 45, "this is about hanging, not about speed"
 
 
 @pytest.mark.tier("all")

@@ -10,7 +10,7 @@
 #include "numbers.h"
 #include "state.h"
 
-enum { WAIT_MS = 20000, LOOK_MS = 1 };
+enum { WAIT_MS = 60000, LOOK_MS = 1 };
 /* Ranks of other processes wait for what this one's streams do, so that a thread must do it. */
 enum { LATENCY_BETWEEN_PROCESSES_NS = 20000 };
 
