@@ -541,9 +541,22 @@ class DeviceAllocator:
             if self._count == 1:
                 self.table[None] = streams
 
-    def aside(self, entry: "Any") -> Direct:
-        """An entry of the vendor's `malloc`, for a finalizer that the pool itself has brought to run."""
-        return self._policies[entry.tally.device].alone(entry.nbytes, entry.stream)
+    def aside(self, entry: "Any") -> "tuple[Direct, int]":
+        """A block of the vendor's `malloc`, for a finalizer that the pool itself has brought to run.
+
+        The pool is locked, so that nobody is asked to free memory. Raises: OutOfMemoryError with all that is known.
+        """
+        policy = self._policies[entry.tally.device]
+        single = policy.alone(entry.nbytes, entry.stream)
+        try:
+            return single, single.refill()
+        except errors.OutOfMemoryError as error:
+            from nbxrt.memory.outofmemory import explained
+
+            raise explained(policy, entry.nbytes, error) from error
+        except errors.DeviceError as error:
+            self.failed(error)
+            raise
 
     def ordered_after(self, ptr: int, entry: "Any", stream: "Any") -> "Any":
         """The entry of a block that is freed after the work of another stream too. Raises: ArgumentError; it stays."""

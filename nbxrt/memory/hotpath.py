@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         def rescue(self, entry: Any, error: errors.OutOfMemoryError) -> int:
             """An address after memory was found somewhere. Raises: OutOfMemoryError."""
 
-        def aside(self, entry: Any) -> Any:
-            """An entry of the same size that does not need the pool."""
+        def aside(self, entry: Any) -> tuple[Any, int]:
+            """An entry of the same size that does not need the pool, and its address. Raises: DeviceError."""
 
         def refuse(self, ptr: Any, what: str) -> None:
             """Raises: the error for an address that is not held."""
@@ -74,8 +74,7 @@ def make_malloc(account: "Account", *, several: bool) -> "Callable[..., int]":
             failed(error)
             raise
         except Reentered:
-            entry = account.aside(entry)
-            ptr = entry.refill()
+            entry, ptr = account.aside(entry)
         tally = entry.tally
         allocated = tally.allocated = tally.allocated + entry.nbytes
         if allocated > tally.peak_allocated:  # noqa: PLR1730  # `max` is a call

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import threading
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 import nbxrt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from nbxrt.simulation import Simulation
 
@@ -173,8 +176,24 @@ def test_a_hook_may_allocate_and_is_not_asked_again_for_that(
     assert account.memory_allocated(0) == 40 * MIB
 
 
+@pytest.fixture
+def collected(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Garbage is collected whenever a function of that name begins, and for want of memory; at no other time."""
+
+    def look(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_name == request.param:
+            gc.collect()
+
+    gc.disable()
+    sys.setprofile(look)
+    yield
+    sys.setprofile(None)
+    gc.enable()
+
+
+@pytest.mark.parametrize("collected", ["refill", "run", "retry"], indirect=True)  # inside of a pool it is `run`
 def test_a_finalizer_that_runs_out_of_memory_harms_nothing(
-    account: nbxrt.DeviceAllocator, simulation: Simulation
+    account: nbxrt.DeviceAllocator, simulation: Simulation, collected: None
 ) -> None:
     simulation.memory = 64 * MIB
     failed: list[str] = []
@@ -187,7 +206,7 @@ def test_a_finalizer_that_runs_out_of_memory_harms_nothing(
             try:
                 account.malloc(1 << 40)
             except nbxrt.OutOfMemoryError as error:
-                failed.append(error.message.splitlines()[0])
+                failed.append(f"{error.requested / MIB} MiB: {error.message.splitlines()[0]}")
             account.free(self.ptr)
             simulation.advance()
 
@@ -195,7 +214,7 @@ def test_a_finalizer_that_runs_out_of_memory_harms_nothing(
 
     ptr = account.malloc(50 * MIB)
 
-    assert failed == ["1048576.0 MiB were requested and could not be had on device 0"]
+    assert failed == ["1048576.0 MiB: 1048576.0 MiB were requested and could not be had on device 0"]
     assert account.memory_allocated(0) == 50 * MIB
     account.free(ptr)
 
