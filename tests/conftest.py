@@ -7,6 +7,7 @@ in the others; the closing lines list each reason.
 from __future__ import annotations
 
 import ctypes.util
+import gc
 import importlib.util
 import itertools
 import os
@@ -214,6 +215,16 @@ def tritons() -> Path:
 def engines() -> Path:
     """The folder of the environments `mpi` and `ray`."""
     return ENGINES
+
+
+@pytest.fixture
+def no_garbage() -> None:
+    """What tests before have left in circles is gone: it would call a library that this test shares with them.
+
+    Error reports are such circles, and hold whatever their test had. What lives on is not looked through again.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

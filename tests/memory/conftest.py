@@ -31,7 +31,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
 
 
 @pytest.fixture
-def simulation(library: Simulation) -> Simulation:
+def simulation(library: Simulation, no_garbage: None) -> Simulation:
     """The library as new, with two devices of 1 GiB."""
     library.reset()
     library.memory = 1 << 30

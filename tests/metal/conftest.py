@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ def compiled_stub() -> objective_c.Stub:
 
 
 @pytest.fixture
-def stub(compiled_stub: objective_c.Stub) -> Iterator[objective_c.Stub]:
+def stub(compiled_stub: objective_c.Stub, no_garbage: None) -> Iterator[objective_c.Stub]:
     """Nothing may be left behind: no object, no reference to a device, nothing autoreleased without a pool."""
     compiled_stub.reset()
     before = (compiled_stub.live_by_class, compiled_stub.device_references, compiled_stub.unpooled)
     yield compiled_stub
+    gc.collect()
     compiled_stub.reset()
     end = time.monotonic() + 5
     while compiled_stub.live_by_class != before[0] and time.monotonic() < end:

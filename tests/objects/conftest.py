@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +89,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(params=[ELSEWHERE] if ELSEWHERE else needs_simulation("host", "cuda", "hip"))
 def runtime(
-    request: pytest.FixtureRequest, kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]
+    request: pytest.FixtureRequest,
+    kept: Callable[[str], Simulation],
+    in_force: Callable[[Runtime], Runtime],
+    no_garbage: None,
 ) -> Runtime:
     """Host memory and each simulated vendor, in force."""
     if not ELSEWHERE and request.param != "host":
@@ -103,7 +105,10 @@ def runtime(
 
 @pytest.fixture(params=needs_simulation("cuda", "hip"))
 def simulation(
-    request: pytest.FixtureRequest, kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]
+    request: pytest.FixtureRequest,
+    kept: Callable[[str], Simulation],
+    in_force: Callable[[Runtime], Runtime],
+    no_garbage: None,
 ) -> Simulation:
     """Each simulated vendor, whose runtime is in force; a test can ask it for its records."""
     built = kept(request.param)
@@ -133,9 +138,8 @@ def backend(request: pytest.FixtureRequest) -> Simulation | str:
 
 
 @pytest.fixture
-def held() -> Callable[[], int]:
+def held(no_garbage: None) -> Callable[[], int]:
     """Says how many blocks of device memory somebody holds, as the account counts small ones."""
-    gc.collect()  # what tests before have dropped in circles is held by nobody
 
     def blocks() -> int:
         account = memory.account()
@@ -151,7 +155,7 @@ def host(in_force: Callable[[Runtime], Runtime]) -> Runtime:
 
 
 @pytest.fixture
-def cuda(kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime]) -> Simulation:
+def cuda(kept: Callable[[str], Simulation], in_force: Callable[[Runtime], Runtime], no_garbage: None) -> Simulation:
     """One simulated vendor in force, for what is not the vendor's business."""
     built = kept("cuda")
     in_force(built.runtime)  # type: ignore[attr-defined]
