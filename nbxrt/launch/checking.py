@@ -6,7 +6,7 @@ from nbxrt.objects.buffer import Buffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from nbxrt.launch.kernel import Kernel
@@ -65,10 +65,19 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
     Raises: ArgumentTypeError, ArgumentValueError naming what is no argument of a kernel, is in host memory, or is on
     another device than the first pointer.
     """
-    values = [each for each in zip(kernel.names, given, strict=True) if each[0] not in kernel.constants]
+    values = [each for each in _named(kernel, given) if each[0] not in kernel.constants]
     return one_device(
         kernel.name, [(name, _one(kernel, name, part)) for name, value in values for part in keys.parts(value)]
     )
+
+
+def _named(kernel: "Kernel", given: "tuple[Any, ...]") -> "Iterator[tuple[str, Any]]":
+    """The arguments with their names, those of `**named` by their own."""
+    for parameter, value in zip(kernel.parameters, given, strict=True):
+        if parameter.kind is parameter.VAR_KEYWORD:
+            yield from value.items()
+        else:
+            yield parameter.name, value
 
 
 def options(

@@ -191,8 +191,8 @@ class TritonLauncher:
         self.names = tuple(map(str, source.signature))
         described = [name for name, kind in zip(self.names, kinds, strict=True) if "tensordesc" in str(kind)]
         opaque = descriptors.encoders(driver.runtime, metadata, driver.facts, described)
-        device = driver.get_current_device()
-        warp = driver.runtime.device_attribute("warp_size", device)
+        self._device = Device(driver.get_current_device(), runtime=driver.runtime)
+        warp = driver.runtime.device_attribute("warp_size", self._device.index)
         self.shape = Shape(driver.runtime, kinds, metadata, driver.facts, driver.version, warp, opaque)
         self.launcher = Launcher(driver.runtime, self.shape)
         self._runtime = driver.runtime
@@ -220,14 +220,30 @@ class TritonLauncher:
         exit_hook: "Any",
         *given: "Any",
     ) -> None:
-        if enter_hook is not None and getattr(enter_hook, "calls", True):
-            enter_hook(launch_metadata)
+        extents = checking.extents((grid_x, grid_y, grid_z), self.shape.name)
+        self._call_hook(enter_hook, launch_metadata)
+        self._device.on(self._launch, extents, stream, function, given)
+        self._call_hook(exit_hook, launch_metadata)
+
+    def _call_hook(self, hook: "Any", launch_metadata: "Any") -> None:
+        """Call a hook of the user's, if there is one. Where it leaves another device current, that is put back."""
+        if hook is None or not getattr(hook, "calls", True):
+            return
+        runtime, here = self._runtime, self._runtime.current.__dict__
+        found, known = runtime.get_device(), {"index": here["index"]} if "index" in here else {}
+        try:
+            hook(launch_metadata)
+        finally:
+            if runtime.get_device() != found:
+                runtime.set_device(found)
+            here.pop("index", None)
+            here.update(known)
+
+    def _launch(self, extents: "tuple[int, int, int]", stream: int, function: int, given: "tuple[Any, ...]") -> None:
         if function not in self._prepared:
             self.prepare(function)
-        extents = checking.extents((grid_x, grid_y, grid_z), self.shape.name)
+        streams.note_arguments(stream, *given)
         self.launcher.launch(extents, stream, _handle(function), given, self.names)
-        if exit_hook is not None and getattr(exit_hook, "calls", True):
-            exit_hook(launch_metadata)
 
 
 def _handle(function: int) -> "Any":

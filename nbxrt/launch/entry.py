@@ -2,11 +2,10 @@
 
 from nbxrt.binding.prebuilt import argument
 from nbxrt.device import make_current
-from nbxrt.launch import keys, sending, streams
+from nbxrt.launch import sending, streams
 from nbxrt.launch.direct import Plan
 from nbxrt.launch.launcher import failure
 from nbxrt.objects.device import Device
-from nbxrt.objects.memory import Memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Entry:
                 "_nbx_slow": self._checked,
                 "_nbx_failed": self.failed,
                 "_nbx_changed": self._changed,
-                "_nbx_note": note_use,
+                "_nbx_note": streams.note_arguments,
             },
         )
 
@@ -85,13 +84,5 @@ class Entry:
     def _launched(self, extents: "tuple[int, int, int]", arguments: "tuple[Any, ...]") -> None:
         kernel = self._kernel
         stream = streams.current(kernel.session.driver.runtime, self._device)
-        note_use(stream, *arguments)
+        streams.note_arguments(stream, *arguments)
         self._launcher.launcher.launch(extents, stream, self._function, arguments, kernel.names)
-
-
-def note_use(stream: int, *arguments: "Any") -> None:
-    """Arrays of other streams are in use by this one now; closed ones are refused."""
-    for value in (part for each in arguments for part in keys.parts(each)):
-        memory = getattr(value, "memory", None)
-        if isinstance(memory, Memory) and memory.home != stream:
-            streams.note_use(memory, stream)

@@ -5,21 +5,22 @@ generated for what came out. Where nbxrt cannot tell that it would do the same a
 counted, with the reason.
 """
 
+import functools
 import inspect
 import threading
 from collections import defaultdict
 from types import MethodType
 
 from nbxrt import errors
-from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending
+from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending, streams
 from nbxrt.launch.direct import Plan
-from nbxrt.launch.entry import Entry, note_use
+from nbxrt.launch.entry import Entry
 from nbxrt.launch.finding import ABSENT, Site
 from nbxrt.objects.device import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
     from nbxrt.launch.session import Session
@@ -127,8 +128,9 @@ class Kernel:
         extents = grid if callable(grid) else checking.extents(grid, self.name)
 
         def run(*given: "Any", **named: "Any") -> "Any":
-            self.session.fallbacks["pre-run hooks"] += 1
-            return self.session.run(self.jit, *given, grid=extents, warmup=False, **named)
+            self._demand_session()
+            arguments, options = self._bind(given, named)
+            return self._run("pre-run hooks", extents, arguments, given, named, options)
 
         return run
 
@@ -212,7 +214,7 @@ class Kernel:
             "_nbx_runtime": session.knobs.runtime.__dict__,
             "_nbx_compilation": session.knobs.compilation.__dict__,
             "_nbx_call": runtime.launches.of({})[0].function,
-            "_nbx_note": note_use,
+            "_nbx_note": streams.note_arguments,
             **sending.of_streams(runtime),
         }
         long = f"_nbx_long(_nbx_site.grid, ({''.join(f'{name}, ' for name in self.names)}), _nbx_options)"
@@ -287,7 +289,6 @@ class Kernel:
             entries = self.variant(options).entries
             entry = entries.get(key)
         except (keys.UnknownKindError, TypeError) as error:
-            checking.arguments(self, arguments)
             reason = "an option or constant that has no hash" if isinstance(error, TypeError) else f"a {error}"
             return self.fall_back(reason, grid, arguments, options)
         if entry is None:
@@ -316,11 +317,26 @@ class Kernel:
 
     def fall_back(self, reason: str, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """Let Triton's own `run` do the launch, on nbxrt's driver."""
+        return self._run(reason, grid[:3], arguments, *self._as_called(arguments), options)
+
+    def _run(
+        self,
+        reason: str,
+        grid: "Any",
+        arguments: "tuple[Any, ...]",
+        given: "Sequence[Any]",
+        named: "dict[str, Any]",
+        options: "dict[str, Any]",
+    ) -> "Any":
+        """Triton's own `run` for these arguments, which a call writes as `given` and `named`, on their device."""
+        device = checking.arguments(self, arguments)
         if options:
             self._demand_options(options)
         self.session.fallbacks[reason] += 1
-        given, named = self._as_called(arguments)
-        return self.session.run(self.jit, *given, grid=grid[:3], warmup=False, **named, **options)
+        driver = self.session.driver
+        index = driver.get_current_device() if device is None else device
+        run = functools.partial(self.session.run, self.jit, *given, grid=grid, warmup=False, **named | options)
+        return Device(index, runtime=driver.runtime).on(run)
 
     def _as_called(self, arguments: "tuple[Any, ...]") -> "tuple[list[Any], dict[str, Any]]":
         """The values of all parameters as a call writes them."""

@@ -2,13 +2,15 @@
 
 import sys
 
+from nbxrt.launch import keys
+from nbxrt.objects.memory import Memory
 from nbxrt.objects.stream import Stream, current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from nbxrt.objects.memory import Memory
     from nbxrt.runtime import Runtime
 
 
@@ -29,6 +31,14 @@ def note_use(memory: "Memory", handle: int) -> None:
     memory.check()
     stream = current_stream_of(memory.device)
     memory.used_on(stream if stream.handle == handle else Stream.from_handle(handle, memory.device))
+
+
+def note_arguments(stream: int, *arguments: "Any") -> None:
+    """Arrays of other streams are in use by this one now; closed ones are refused."""
+    for value in (part for each in arguments for part in keys.parts(each)):
+        memory = getattr(value, "memory", None)
+        if isinstance(memory, Memory) and memory.home != stream:
+            note_use(memory, stream)
 
 
 def torchs(device: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import threading
 import types
 
@@ -206,6 +208,101 @@ def test_hooks_are_called_as_triton_calls_them(cuda):
 
     assert seen == ["add"]
     assert _fallbacks() == {"launch hooks": 1}
+
+
+@pytest.fixture
+def hooks():
+    """Adds hooks of launches, for the time of a test."""
+    chains = {"enter": knobs.runtime.launch_enter_hook, "exit": knobs.runtime.launch_exit_hook}
+    added = []
+
+    def add(which, hook):
+        chains[which].add(hook)
+        added.append((chains[which], hook))
+
+    yield add
+    for chain, hook in added:
+        chain.remove(hook)
+
+
+@pytest.mark.parametrize("which", ["enter", "exit"])
+@pytest.mark.parametrize("known", [False, True], ids=["first", "known"])
+@pytest.mark.parametrize("way", ["behind nbxrt", "by nbxrt", "and fails"])
+def test_a_hook_that_leaves_another_device_current_changes_neither_the_launch_nor_the_device(
+    which, known, way, cuda, hooks
+):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    for _each in range(3 if known else 0):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+    simulation.clear()
+
+    def switch(_metadata):
+        (nbxrt.Device(1, runtime=runtime).set_current if way == "by nbxrt" else lambda: runtime.cudaSetDevice(1))()
+        if way == "and fails":
+            raise ZeroDivisionError
+
+    hooks(which, switch)
+    with pytest.raises(ZeroDivisionError) if way == "and fails" else contextlib.nullcontext():
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    assert runtime.cudaGetDevice(ctypes.byref(found := ctypes.c_int(-1))) == 0
+    runtime.sync()
+
+    assert found.value == 0
+    assert [launch.device for launch in simulation.launches()] == [0] * (way != "and fails" or which == "exit")
+
+
+def test_what_is_left_to_triton_runs_on_the_device_of_its_arrays(cuda, hooks):
+    simulation, runtime = cuda
+    here, there = array(runtime, 64), array(runtime, 64, device=1)
+    hooks("enter", lambda _metadata: None)
+
+    for _each in range(2):
+        kernels.add[(1,)](there, there, there, 64, BLOCK=64)
+        kernels.add[(1,)](here, here, here, 64, BLOCK=64)
+    kernels.add.add_pre_run_hook(lambda *_given, **_named: None)
+    try:
+        kernels.add[(1,)](there, there, there, 64, BLOCK=64)
+    finally:
+        kernels.add.pre_run_hooks.clear()
+    for device in nbxrt.devices(runtime):
+        device.sync()
+
+    assert sorted(launch.device for launch in simulation.launches()) == [0, 0, 1, 1, 1]
+    assert runtime.get_device() == 0
+
+
+def test_what_is_left_to_triton_has_its_arguments_checked_too(cuda, hooks):
+    simulation, runtime = cuda
+    here, there, host = array(runtime, 64), array(runtime, 64, device=1), np.zeros(64, np.float32)
+    hooks("enter", lambda _metadata: None)
+
+    for other, says in (
+        (there, "`x` is on device 0, and `y` on 1"),
+        (Foreign(host.ctypes.data), "argument `y` of `add` is in host memory"),
+        (host, "argument `y` of `add` is ndarray in host memory"),
+    ):
+        with pytest.raises(nbxrt.ArgumentError, match=says):
+            kernels.add[(1,)](here, other, here, 64, BLOCK=64)
+    runtime.sync()
+
+    assert simulation.launches() == []
+
+
+def test_memory_that_a_launch_left_to_triton_uses_is_kept_as_long(cuda, hooks):
+    simulation, runtime = cuda
+    device = nbxrt.Device(0, runtime=runtime)
+    mine, other = device.create_stream(), device.create_stream()
+    x = nbxrt.empty(1024, device=device, stream=mine)
+    address = x.ptr
+    hooks("enter", lambda _metadata: None)
+    with other:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    del x
+
+    assert nbxrt.empty(1024, device=device, stream=mine).ptr != address
 
 
 def test_a_pre_run_hook_runs_once_a_launch(cuda):
