@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import functools
-import os
 import platform
+import shutil
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import simulations
 from nbxrt.simulation import CompilerError, standing_in
 from nbxrt.simulation.building import compiler
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nbxrt.simulation import StandIn
 
 #: Whether the stand-in is for this machine: its objc_msgSend is written in assembly.
@@ -32,10 +36,12 @@ def missing() -> str:
         return error.summary
 
 
+@functools.cache
 def compiled() -> StandIn:
-    """The stand-in for Metal in a folder of this user's; compiled once a machine."""
-    folder = Path(tempfile.gettempdir()) / f"nbxrt-test-objective-c-{os.getuid()}"
-    return standing_in.stand_in("metal", folder, cache=folder / "cache")
+    """The stand-in for Metal in a folder of this process's, which others do not replace; compiled once a machine."""
+    folder = tempfile.mkdtemp(prefix="nbxrt-test-objective-c-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return standing_in.stand_in("metal", folder, cache=simulations.cache())
 
 
 class Stub:
@@ -67,6 +73,15 @@ class Stub:
     def delay(self, microseconds: int) -> None:
         """How long every command buffer rests before it works."""
         self._metal.stub_delay(ctypes.c_long(microseconds))
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """No command buffer works before the end of the block."""
+        self._metal.stub_hold(1)
+        try:
+            yield
+        finally:
+            self._metal.stub_hold(0)
 
     def fail_next(self, code: int) -> None:
         """The next command buffer that is committed ends with this error; 0 for none."""

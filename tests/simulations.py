@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ import pytest
 from nbxrt.simulation import build
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nbxrt.simulation import Simulation
 
 #: Marks of a test that builds a simulation.
@@ -42,11 +46,24 @@ def built(backend: Any, folder: Path, **options: Any) -> Simulation:
     return build(backend, folder, cache=cache(), **options)
 
 
+def others_run_while(simulation: Simulation, operation: str, call: Callable[[], object]) -> bool:
+    """Whether other threads run while a call waits in that operation: it comes back when one of them lets it."""
+    simulation.sleep(operation, 30_000_000)
+    waiting = threading.Thread(target=call)
+    waiting.start()
+    for _turn in range(20):  # there would be none were the interpreter's lock kept, and the call would be over
+        time.sleep(0.002)
+    waits = waiting.is_alive()
+    simulation.mend()
+    waiting.join()
+    return waits
+
+
 def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a program in a process that has nbxrt as this one has, and none of the user's settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program)]
     return subprocess.run(
-        command, env=inherited | paths | environment, capture_output=True, text=True, timeout=60, check=False
+        command, env=inherited | paths | environment, capture_output=True, text=True, timeout=100, check=False
     )

@@ -95,7 +95,7 @@ class Controlled:
         return errors.ArgumentValueError(f"`{operation}` is nothing that can fail", hint=hint)
 
     def mend(self) -> None:
-        """Forget all faults and delays, and give lost contexts back."""
+        """Forget all faults and delays, also of calls that sleep, and give lost contexts back."""
         self._control("mend")
 
     def sleep(self, operation: str, microseconds: int) -> None:

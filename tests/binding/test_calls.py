@@ -687,15 +687,17 @@ class TestFirstUse:
 
 class TestThreads:
     def test_a_blocking_call_lets_other_threads_run(self, toy: Any) -> None:
-        rt = toy("int slow(void) { usleep(300000); return 0; }", operations={"sync": "slow"})
-        ticks = 0
+        c = "volatile int go; int slow(void) { for (int n = 0; !go && n < 30000; n++) usleep(1000); return 0; }"
+        rt = toy(c, operations={"sync": "slow"})
         waiting = threading.Thread(target=rt.sync)
         waiting.start()
-        while waiting.is_alive():
-            ticks += 1
-            time.sleep(0.01)
+        for _turn in range(20):  # there would be none were the interpreter's lock kept, and the call would be over
+            time.sleep(0.002)
+        waits = waiting.is_alive()
+        ctypes.c_int.in_dll(ctypes.CDLL(rt.library().path), "go").value = 1
+        waiting.join()
 
-        assert ticks > 10
+        assert waits
 
     def test_results_are_not_torn_between_threads(self, toy: Any) -> None:
         c = "int echo(void **out, size_t n) { *out = (void *)(n << 12); return 0; }"

@@ -57,16 +57,16 @@ def test_an_address_is_bound_as_memory_whatever_its_type(metal: Any) -> None:
 
 
 def test_a_kernel_runs_on_the_stream_that_is_given_or_current(stub: Stub, metal: Any) -> None:
-    stub.delay(2000)
     add = nbxrt.Module(SOURCE).get_function("add")
     ones, sums = nbxrt.from_numpy(ONES), nbxrt.zeros(64, "uint32")
     nbxrt.Device(0).sync()  # no stream waits for the default one
-    with nbxrt.Stream() as stream:
+    with stub.held():
+        with nbxrt.Stream() as stream:
+            for _turn in range(5):
+                nbxrt.launch(add, (1,), (64,), [sums, ones, sums, ("u32", 64)])
         for _turn in range(5):
-            nbxrt.launch(add, (1,), (64,), [sums, ones, sums, ("u32", 64)])
-    for _turn in range(5):
-        nbxrt.launch(add, (1,), (64,), [sums, ones, sums, ("u32", 64)], stream=stream)
-    is_done = stream.query()
+            nbxrt.launch(add, (1,), (64,), [sums, ones, sums, ("u32", 64)], stream=stream)
+        is_done = stream.query()
 
     stream.sync()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 import nbxrt
+import simulations
 import toys
 from nbxrt import descriptions
 from nbxrt.objects import dlpack
@@ -108,24 +107,9 @@ def test_a_device_that_is_not_there_is_named_and_changes_nothing(cuda: Simulatio
 
 
 def test_other_threads_go_on_while_a_call_blocks_and_no_callback_can_deadlock(cuda: Simulation) -> None:
-    cuda.sleep("stream_sync", 200_000)
     stream = nbxrt.Stream()
-    counted, done = [0], threading.Event()
 
-    def count() -> None:
-        while not done.is_set():
-            counted[0] += 1
-            time.sleep(0.001)
-
-    counter = threading.Thread(target=count)
-    counter.start()
-    before = counted[0]
-    stream.sync()
-    after = counted[0]
-    done.set()
-    counter.join()
-
-    assert after - before > 3
+    assert simulations.others_run_while(cuda, "stream_sync", stream.sync)
     assert not hasattr(stream, "callback")
 
 

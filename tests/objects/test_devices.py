@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 import nbxrt
+import simulations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,23 +208,7 @@ class TestCurrent:
         assert (runtime.has_context(0), in_thread(work)) == (True, [1, 0])
 
     def test_calls_let_other_threads_run(self, cuda: Simulation) -> None:
-        cuda.sleep("sync", 200_000)
-        counted, done = [0], threading.Event()
-
-        def count() -> None:
-            while not done.is_set():
-                counted[0] += 1
-                time.sleep(0.001)
-
-        counter = threading.Thread(target=count)
-        counter.start()
-        before = counted[0]
-        nbxrt.Device(0).sync()
-        after = counted[0]
-        done.set()
-        counter.join()
-
-        assert after - before > 3
+        assert simulations.others_run_while(cuda, "sync", nbxrt.Device(0).sync)
 
 
 class TestPeers:

@@ -58,6 +58,7 @@ def test_streams_have_finished_and_are_refused_once_they_are_destroyed(plain: An
 
 
 def test_events_tell_the_hosts_time(plain: Any) -> None:
+    began = time.perf_counter()
     start, end, untimed = plain.event_create(), plain.event_create(), plain.event_create_flags(timing=False)
     plain.event_record(start, 0)
     time.sleep(0.002)
@@ -66,6 +67,6 @@ def test_events_tell_the_hosts_time(plain: Any) -> None:
     plain.stream_wait_event(plain.stream_create(), end)
 
     assert plain.event_query(end) is True
-    assert 2 <= plain.event_elapsed(start, end) < 2000
+    assert 2 <= plain.event_elapsed(start, end) <= 1000 * (time.perf_counter() - began)
     with pytest.raises(nbxrt.ArgumentValueError, match="`end` was made without timing"):
         plain.event_elapsed(start, untimed)

@@ -237,6 +237,7 @@ EXPORTED void nbxrt_sim_set_latency(uint64_t microseconds)
 {
     enter();
     sim_settings.latency_ns = microseconds * 1000;
+    sim_wake_worker();
     leave();
 }
 

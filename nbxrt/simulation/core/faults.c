@@ -13,6 +13,8 @@ static int fault_count;
 struct delay { char name[160]; unsigned long microseconds; };
 static struct delay delays[MOST_FAULTS];
 static int delay_count;
+static unsigned long mended;                            /* how often all of this was forgotten */
+enum { LOOK_US = 1000 };
 
 enum { NOT_UNDERSTOOD = -1, CANNOT_FAIL = -2 };
 
@@ -104,6 +106,7 @@ int sim_add_fault(const char *text)
 void sim_forget_faults(void)
 {
     fault_count = delay_count = 0;
+    mended++;
 }
 
 int sim_fault(const char *name, const char *symbol, int device)
@@ -141,19 +144,20 @@ int sim_add_delay(const char *text)
     return 0;
 }
 
-/* The lock is given back while the call sleeps. */
+/* The lock is given back while the call sleeps; it goes on at once when its delay is forgotten. */
 void sim_sleep_before(const char *name, const char *symbol)
 {
     unsigned long microseconds = 0;
     for (int i = 0; i < delay_count; i++)
         if (!strcmp(delays[i].name, name) || !strcmp(delays[i].name, symbol))
             microseconds += delays[i].microseconds;
-    if (!microseconds)
-        return;
-    struct timespec time = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000) * 1000};
-    pthread_mutex_unlock(&sim_lock);
-    nanosleep(&time, NULL);
-    pthread_mutex_lock(&sim_lock);
+    uint64_t now = sim_now(), end = now + (uint64_t)microseconds * 1000, before = mended;
+    for (; now < end && mended == before; now = sim_now()) {
+        uint64_t left = (end - now + 999) / 1000;
+        pthread_mutex_unlock(&sim_lock);
+        usleep(left < LOOK_US ? (useconds_t)left : LOOK_US);
+        pthread_mutex_lock(&sim_lock);
+    }
 }
 
 EXPORTED int nbxrt_sim_fail(const char *text)

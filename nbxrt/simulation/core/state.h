@@ -220,6 +220,7 @@ void sim_forget_if_over(struct stream *stream);
 void sim_wait_for_page(const struct event_page *page, uint64_t count);
 struct event_page *sim_shared_page(int *file);          /* NULL where memory cannot be shared */
 int sim_enqueue(struct stream *stream, struct item *item);
+void sim_wake_worker(void);
 void sim_wait_stream(struct stream *stream, uint64_t number);
 void sim_run_before(struct stream *stream, uint64_t number);
 void sim_wait_device(int device);       /* -1: all */

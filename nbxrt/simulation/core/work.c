@@ -82,7 +82,7 @@ static void *worker(void *unused)
     return NULL;
 }
 
-static void wake_worker(void)
+void sim_wake_worker(void)
 {
     pthread_t thread;
     if (!sim_settings.latency_ns)
@@ -114,7 +114,7 @@ int sim_enqueue(struct stream *stream, struct item *item)
     else
         stream->first = item;
     stream->last = item;
-    wake_worker();
+    sim_wake_worker();
     return KIND_SUCCESS;
 }
 

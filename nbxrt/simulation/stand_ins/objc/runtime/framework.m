@@ -105,8 +105,10 @@ static size_t whole_pages(size_t length) { return (length + page() - 1) / page()
 /* What a test sets. */
 static int device_count = 1, has_default = 1, lists = 1;
 static long delay_us, failing_code;
+static int held;
 void stub_devices(int count, int with_default, int listed) { device_count = count, has_default = with_default, lists = listed; }
 void stub_delay(long microseconds) { delay_us = microseconds; }
+void stub_hold(int hold) { __atomic_store_n(&held, hold, __ATOMIC_SEQ_CST); }
 void stub_fail_next(long code) { __atomic_store_n(&failing_code, code, __ATOMIC_SEQ_CST); }
 
 /* The same by the variables of a process: NBXRT_SIM_DEVICES, NBXRT_SIM_MEMORY in bytes, NBXRT_SIM_LATENCY_US. */
@@ -147,6 +149,14 @@ static void pause_us(long microseconds)
     struct timespec time = {microseconds / 1000000, microseconds % 1000000 * 1000};
     if (microseconds > 0)
         nanosleep(&time, NULL);
+}
+
+/* As long as a test holds the work, but no longer than 30 s: what waits for it by mistake comes back. */
+static void rest(void)
+{
+    pause_us(delay_us);
+    for (double end = now() + 30; __atomic_load_n(&held, __ATOMIC_SEQ_CST) && now() < end;)
+        pause_us(200);
 }
 
 @interface NSObject {
@@ -780,7 +790,7 @@ static void forget(struct command *command)
 - (void)work
 {
     struct lane *lane = queue->lane;
-    pause_us(delay_us);
+    rest();
     start = now();
     for (struct command *command = fails_with ? NULL : commands; command; command = command->next) {
         StubBuffer *source = command->first, *target = command->second;
