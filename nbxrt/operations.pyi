@@ -41,6 +41,9 @@ type_device_attribute = Literal[
     "pci_domain",
     "clock_rate",
     "l2_cache_size",
+    "max_grid_x",
+    "max_grid_y",
+    "max_grid_z",
 ]
 type_mempool_attribute = Literal[
     "release_threshold",

@@ -57,6 +57,7 @@ DEVICE_ATTRIBUTES = (
     "compute_capability_major", "compute_capability_minor", "integrated", "can_map_host_memory", "unified_addressing",
     "managed_memory", "concurrent_managed_access", "pageable_memory_access", "memory_pools_supported",
     "virtual_memory_supported", "pci_bus", "pci_device", "pci_domain", "clock_rate", "l2_cache_size",
+    "max_grid_x", "max_grid_y", "max_grid_z",
 )  # fmt: skip
 
 POLICIES = {

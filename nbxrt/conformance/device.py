@@ -22,6 +22,7 @@ LIMITS = {
     "compute_capability_major": (1, 100000),
     "compute_capability_minor": (0, 100000),
     "l2_cache_size": (0, 1 << 40),
+    **dict.fromkeys(("max_grid_x", "max_grid_y", "max_grid_z"), (1, 1 << 32)),
     "clock_rate": (0, 1 << 31),
     **dict.fromkeys(
         (

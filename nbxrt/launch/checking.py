@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from nbxrt.runtime import Runtime
 
 _AXES = "xyz"
-_MOST_BLOCKS = 2**31 - 1
+#: The most blocks along an axis that every vendor's types hold.
+MOST_BLOCKS = 2**31 - 1
+_MOST = (MOST_BLOCKS, MOST_BLOCKS, MOST_BLOCKS)
 #: What is said to who gives these with a launch.
 _ELSEWHERE = {
     "stream": "a launch goes to the current stream: `with stream: …`",
@@ -21,12 +23,32 @@ _ELSEWHERE = {
 }
 
 
-def extents(grid: "Any", kernel: str, what: str = "grid", hint: str = "") -> "tuple[int, int, int]":
+def most_blocks(runtime: "Runtime", devices: "Sequence[int]") -> "tuple[int, int, int]":
+    """The largest grid that one of the devices takes, along each axis as far as the vendor tells."""
+
+    def along(word: "Any") -> int:
+        told = [_told(runtime, word, device) for device in devices]
+        return min(max(told), MOST_BLOCKS)
+
+    return along("max_grid_x"), along("max_grid_y"), along("max_grid_z")
+
+
+def _told(runtime: "Runtime", word: "Any", device: int) -> int:
+    try:
+        found: int = runtime.device_attribute(word, device)
+    except (errors.CapabilityError, errors.ArgumentValueError, errors.DeviceError):
+        return MOST_BLOCKS
+    return found if found > 0 else MOST_BLOCKS
+
+
+def extents(
+    grid: "Any", kernel: str, what: str = "grid", hint: str = "", most: "tuple[int, int, int]" = _MOST
+) -> "tuple[int, int, int]":
     """A grid, or a block, of one to three extents as three. `hint` is for who gives a number in its place.
 
-    Raises: ArgumentTypeError, ArgumentValueError naming the axis.
+    Raises: ArgumentTypeError, ArgumentValueError naming the axis, also for an extent beyond `most`.
     """
-    if grid.__class__ is tuple and len(grid) == 1 and grid[0].__class__ is int and 0 <= grid[0] <= _MOST_BLOCKS:
+    if grid.__class__ is tuple and len(grid) == 1 and grid[0].__class__ is int and 0 <= grid[0] <= most[0]:
         return grid[0], 1, 1
     if not isinstance(grid, (tuple, list)):
         raise errors.ArgumentTypeError(
@@ -38,11 +60,11 @@ def extents(grid: "Any", kernel: str, what: str = "grid", hint: str = "") -> "tu
         raise errors.ArgumentValueError(
             f"the {what} of `{kernel}` has one to three extents, not {len(grid)}", parameter=what, value=grid
         )
-    whole = [_extent(axis, value, kernel, what) for axis, value in zip(_AXES, grid, strict=False)]
+    whole = [_extent(axis, value, kernel, what, most) for axis, value in zip(_AXES, grid, strict=False)]
     return (*whole, 1, 1)[:3]  # type: ignore[return-value]
 
 
-def _extent(axis: str, value: "Any", kernel: str, what: str) -> int:
+def _extent(axis: str, value: "Any", kernel: str, what: str, most: "tuple[int, int, int]") -> int:
     if not hasattr(type(value), "__index__"):
         raise errors.ArgumentTypeError(
             f"the {what}'s {axis} of `{kernel}` is an integer, not {type(value).__name__} {value!r}",
@@ -50,9 +72,11 @@ def _extent(axis: str, value: "Any", kernel: str, what: str) -> int:
             value=value,
         )
     number = int(value.__index__())
-    if not 0 <= number <= _MOST_BLOCKS:
+    along = most[_AXES.index(axis)]
+    if not 0 <= number <= along:
         raise errors.ArgumentValueError(
-            f"the {what}'s {axis} of `{kernel}` is {number}, which is not in 0 … {_MOST_BLOCKS}",
+            f"the {what}'s {axis} of `{kernel}` is {number}, which is not in 0 … {along}",
+            hint=f"the device takes up to {most[0]} along x" if along < number <= most[0] else "",
             parameter=what,
             value=number,
         )

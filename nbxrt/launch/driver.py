@@ -196,6 +196,7 @@ class TritonLauncher:
         self.shape = Shape(driver.runtime, kinds, metadata, driver.facts, driver.version, warp, opaque)
         self.launcher = Launcher(driver.runtime, self.shape)
         self._runtime = driver.runtime
+        self._most_blocks = checking.most_blocks(driver.runtime, [self._device.index])
         self._prepared: set[int] = set()
 
     def prepare(self, function: int) -> None:
@@ -220,7 +221,7 @@ class TritonLauncher:
         exit_hook: "Any",
         *given: "Any",
     ) -> None:
-        extents = checking.extents((grid_x, grid_y, grid_z), self.shape.name)
+        extents = checking.extents((grid_x, grid_y, grid_z), self.shape.name, most=self._most_blocks)
         self._call_hook(enter_hook, launch_metadata)
         self._device.on(self._launch, extents, stream, function, given)
         self._call_hook(exit_hook, launch_metadata)

@@ -105,7 +105,7 @@ class Kernel:
         """
         if callable(grid):
             return MethodType(self.dynamic or self._by_function, grid)
-        extents = checking.extents(grid, self.name)
+        extents = checking.extents(grid, self.name, most=self.session.most_blocks)
         launch = self.launch
         found = self.grids.get(extents) if launch is not None else None
         if found is None:
@@ -125,7 +125,7 @@ class Kernel:
 
     def hooked(self, grid: "Any") -> "Callable[..., Any]":
         """What `kernel[grid]` is while pre-run hooks are set: Triton's own `run`, with the arguments as written."""
-        extents = grid if callable(grid) else checking.extents(grid, self.name)
+        extents = grid if callable(grid) else checking.extents(grid, self.name, most=self.session.most_blocks)
 
         def run(*given: "Any", **named: "Any") -> "Any":
             self._demand_session()

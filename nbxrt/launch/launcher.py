@@ -7,7 +7,7 @@ same bytes.
 import struct
 
 from nbxrt import errors
-from nbxrt.launch import packing, scratch, signature, versions
+from nbxrt.launch import checking, packing, scratch, signature, versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,17 @@ class Shape:
         )
 
     def grid_bytes(self, grid: "tuple[int, ...]") -> bytes:
-        """The extents of a launch on this grid of clusters, as the configuration has them."""
+        """The extents of a launch on this grid of clusters, as the configuration has them.
+
+        Raises: ArgumentValueError for more blocks along x than the configuration holds.
+        """
+        if grid[0] * self.clusters > checking.MOST_BLOCKS:
+            raise errors.ArgumentValueError(
+                f"the grid of `{self.name}` has {grid[0]} clusters of {self.clusters} blocks along x, and at most "
+                f"{checking.MOST_BLOCKS} blocks are possible",
+                parameter="grid",
+                value=grid,
+            )
         return packing.grid_bytes(grid[0] * self.clusters, grid[1], grid[2])
 
 

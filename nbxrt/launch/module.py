@@ -95,6 +95,7 @@ class Function:
         """`Module.get_function` is for everybody else."""
         self.module, self.name, self.handle = module, name, handle
         self._most_threads: int | None = None
+        self._most_blocks: tuple[int, int, int] | None = None
         self._sizes: list[int] | None = None
         self._has_asked_sizes = False
 
@@ -109,6 +110,13 @@ class Function:
                 parameter="block",
                 value=block,
             )
+
+    def extents(self, grid: "Any") -> "tuple[int, int, int]":
+        """A grid as three extents that the device takes. Raises: ArgumentTypeError, ArgumentValueError."""
+        if self._most_blocks is None:
+            device = self.module.device
+            self._most_blocks = device.on(checking.most_blocks, device.runtime, [device.index])
+        return checking.extents(grid, self.name, hint="write `(n,)`", most=self._most_blocks)
 
     def check_arguments(self, given: "Sequence[Any]") -> None:
         """See that there are as many arguments as the kernel has parameters, and none with fewer bytes.
@@ -172,7 +180,7 @@ def launch(
         raise errors.ArgumentTypeError(f"`launch` takes a Function, not {type(function).__name__}", value=function)
     module, device = function.module, function.module.device
     module._usable()  # noqa: SLF001
-    extents = checking.extents(grid, function.name, hint="write `(n,)`")
+    extents = function.extents(grid)
     threads = checking.extents(block, function.name, "block", "write `(n,)`")
     ordered = as_stream(stream, device)
     if ordered.device is not device:

@@ -46,7 +46,7 @@ class CompiledKernel:
         self.constants: dict[str, Any] = dict(facts["constants"])
         self.metadata: dict[str, Any] = dict(facts["metadata"])
         self._lock = locks.RLock()
-        self._loaded: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+        self._loaded: dict[tuple[int, int], tuple[Any, Any, Any, Any]] = {}
 
     def __repr__(self) -> str:
         return f"<nbxrt.CompiledKernel {self.name} for {self.target}, {len(self.binary)} bytes>"
@@ -107,7 +107,8 @@ class CompiledKernel:
     def _launch_here(
         self, runtime: "Runtime", device: Device, extents: "tuple[int, int, int]", values: "list[Any]"
     ) -> None:
-        launcher, function, _module = self._ready(runtime, device.index)
+        launcher, function, _module, most = self._ready(runtime, device.index)
+        checking.extents(extents, self.name, most=most)
         handle = streams.current(runtime, device.index)
         for value in values:
             memory = getattr(value, "memory", None)
@@ -150,8 +151,8 @@ class CompiledKernel:
             )
         return device
 
-    def _ready(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any]":
-        """Launcher, function and module on the current device, loaded once.
+    def _ready(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any, Any]":
+        """Launcher, function, module and the largest grid on the current device, loaded once.
 
         Raises: CapabilityError for a device of another architecture; DeviceError.
         """
@@ -162,7 +163,7 @@ class CompiledKernel:
                 self._loaded[key] = self._load(runtime, device)
             return self._loaded[key]
 
-    def _load(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any]":
+    def _load(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any, Any]":
         import ctypes
 
         from nbxrt.launch.driver import Utils
@@ -177,7 +178,8 @@ class CompiledKernel:
             raise errors.CapabilityError(
                 f"`{self.name}` runs {shape.threads} threads in a block, and here at most {most} are possible"
             )
-        return Launcher(runtime, shape), ctypes.c_void_p(function), (runtime, utils)
+        largest = checking.most_blocks(runtime, [device])
+        return Launcher(runtime, shape), ctypes.c_void_p(function), (runtime, utils), largest
 
     def _demand(self, runtime: "Runtime", device: int) -> None:
         """See that the kernel is of this backend and of this device's architecture. Raises: CapabilityError."""

@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections import Counter
 
+from nbxrt.launch import checking
 from nbxrt.launch.kernel import Kernel
 
 TYPE_CHECKING = False
@@ -35,6 +36,8 @@ class Session:
         #: By identity, for the hash of a kernel of Triton's is that of its text; none is kept alive.
         self.kernels: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.lock = threading.RLock()  # a finalizer may launch
+        #: The largest grid that a device takes.
+        self.most_blocks = checking.most_blocks(driver.runtime, range(driver.runtime.device_count()))
         #: Compiled kernels that have a module, or may come to one, while this is installed.
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
 

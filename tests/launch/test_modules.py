@@ -141,6 +141,24 @@ def test_grid_and_block_are_told_apart_where_one_is_refused(simulation: Simulati
     assert grid.value.hint == "write `(n,)`"
 
 
+@pytest.mark.parametrize("name", ["cuda", "hip"])
+def test_a_grid_is_refused_along_an_axis_where_the_device_takes_less(
+    name: str, simulate: Callable[..., Simulation]
+) -> None:
+    simulation = simulate(name)
+    simulation.set_attribute("max_grid_y", 7)
+    with nbxrt.use(simulation.open()):
+        store = nbxrt.Module(IMAGE).get_function("store")
+        target = nbxrt.empty(1, "int32")
+
+        nbxrt.launch(store, (1, 7), (1,), [target, ("i32", 1)])
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"the grid's y of `store` is 8, which is not in 0 … 7") as y:
+            nbxrt.launch(store, (1, 8), (1,), [target, ("i32", 1)])
+
+    assert y.value.hint == "the device takes up to 2147483647 along x"
+    assert len([call for call in simulation.log() if call.operation == "launch_kernel"]) == 1
+
+
 def test_a_module_is_not_copied_since_one_copy_would_unload_it_under_the_other(simulation: Simulation) -> None:
     with pytest.raises(nbxrt.ArgumentTypeError, match="`pickle` takes plain data, not Module"):
         copy.copy(nbxrt.Module(IMAGE))

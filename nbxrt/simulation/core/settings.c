@@ -56,6 +56,9 @@ static void usual_devices(uint64_t memory)
         attributes[DEVICE_ATTRIBUTE_PCI_BUS] = 0x10 + i;
         attributes[DEVICE_ATTRIBUTE_CLOCK_RATE] = 1500000;
         attributes[DEVICE_ATTRIBUTE_L2_CACHE_SIZE] = 32 << 20;
+        attributes[DEVICE_ATTRIBUTE_MAX_GRID_X] = 0x7fffffff;
+        attributes[DEVICE_ATTRIBUTE_MAX_GRID_Y] = 65535;
+        attributes[DEVICE_ATTRIBUTE_MAX_GRID_Z] = 65535;
         sim_devices[i].memory = memory;
         sim_devices[i].unreachable_peers = 0;
         sim_devices[i].processes_given = 0;

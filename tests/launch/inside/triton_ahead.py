@@ -142,6 +142,17 @@ def test_another_architecture_is_refused_by_name(saved, simulate):
     assert "`add` was compiled for `cuda:90`, and device 0 is `cuda:80`" in str(caught.value)
 
 
+def test_a_grid_that_the_device_does_not_take_is_refused(saved, simulate):
+    simulation, runtime = simulate()
+    x = array(runtime, 1024)
+
+    with nbxrt.use(runtime), pytest.raises(nbxrt.ArgumentValueError, match="the grid's z of `add` is 65536"):
+        nbxrt.load_kernel(saved)[(4, 1, 65536)](x, x, x, 5)
+    runtime.sync()
+
+    assert simulation.launches() == []
+
+
 def test_another_backend_is_refused_by_name(saved, simulate):
     _simulation, runtime = simulate("hip")
     x = array(runtime, 1024)

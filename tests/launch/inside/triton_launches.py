@@ -547,8 +547,20 @@ def test_a_kernel_can_be_compiled_without_a_launch(cuda):
     compiled[(2, 1, 1)](*[array(runtime, 64)] * 3, 64, 64)
     runtime.sync()
     assert simulation.launches()[0].grid == (2, 1, 1)
-    with pytest.raises(nbxrt.ArgumentValueError, match="the grid's y of `add` is -1"):
-        compiled[(2, -1, 1)](*[array(runtime, 64)] * 3, 64, 64)
+    for y in (-1, 65536):
+        with pytest.raises(nbxrt.ArgumentValueError, match=f"the grid's y of `add` is {y}"):
+            compiled[(2, y, 1)](*[array(runtime, 64)] * 3, 64, 64)
+
+
+def test_a_grid_is_as_large_as_the_device_says(cuda):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    kernels.add[(1, 65535, 2)](x, x, x, 64, BLOCK=64)
+    kernels.add[(2**31 - 1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+
+    assert [launch.grid for launch in simulation.launches()] == [(1, 65535, 2), (2**31 - 1, 1, 1)]
 
 
 def test_measuring_needs_no_torch(cuda):
@@ -585,6 +597,10 @@ def test_measuring_needs_no_torch(cuda):
         (lambda x: kernels.add[1](x, x, x, 1, BLOCK=64), TypeError, "a tuple of one to three extents"),
         (lambda x: kernels.add[(1, 1, 1, 1)](x, x, x, 1, BLOCK=64), ValueError, "one to three extents, not 4"),
         (lambda x: kernels.add[(2**31,)](x, x, x, 1, BLOCK=64), ValueError, "is 2147483648, which is not in"),
+        (lambda x: kernels.add[(1, 65536)](x, x, x, 1, BLOCK=64), ValueError, "y of `add` is 65536, which is not in 0"),
+        (lambda x: kernels.add[1, 1, 65536](x, x, x, 1, BLOCK=64), ValueError, "the grid's z of `add` is 65536"),
+        (lambda x: kernels.add[lambda _: [1, 65536]](x, x, x, 1, BLOCK=64), ValueError, "the grid's y of `add` is 655"),
+        (lambda x: kernels.add[(2**30,)](x, x, x, 1, BLOCK=64, num_ctas=2), ValueError, "1073741824 clusters of 2 blo"),
         (lambda x: kernels.add[lambda _meta: (-1,)](x, x, x, 1, BLOCK=64), ValueError, "the grid's x of `add` is -1"),
         (lambda x: kernels.annotated[(1,)](x, 1, 1, 1, 1, 1.5, 1, 1, 1), TypeError, "argument `e` of `annotated`"),
     ],

@@ -75,6 +75,7 @@ ze_result_t ZE_APICALL zeDeviceGetProperties(ze_device_handle_t device, ze_devic
 ze_result_t ZE_APICALL zeDeviceGetComputeProperties(ze_device_handle_t device, ze_device_compute_properties_t *about) {
     STYPE(about, ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES);
     about->maxTotalGroupSize = 1024; about->maxSharedLocalMemory = 65536;
+    about->maxGroupCountX = UINT32_MAX; about->maxGroupCountY = about->maxGroupCountZ = 65535;
     return ZE_RESULT_SUCCESS;
 }
 ze_result_t ZE_APICALL zeDeviceGetMemoryProperties(ze_device_handle_t device, uint32_t *count, ze_device_memory_properties_t *about) {
