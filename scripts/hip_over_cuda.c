@@ -116,7 +116,8 @@ int hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     static const int numbers[][2] = {   /* HIP's, CUDA's */
         {56, 1}, {74, 8}, {75, 97}, {10002, 81}, {71, 12}, {87, 10}, {63, 16}, {23, 75}, {61, 76}, {16, 18}, {3, 19},
-        {85, 41}, {24, 83}, {9, 89}, {65, 88}, {88, 115}, {67, 33}, {68, 34}, {69, 50}, {5, 13}, {19, 38}, {29, 5}, {30, 6}, {31, 7},
+        {85, 41}, {24, 83}, {9, 89}, {65, 88}, {88, 115}, {67, 33}, {68, 34}, {69, 50}, {5, 13}, {19, 38},
+        {29, 5}, {30, 6}, {31, 7},
     };
     if (attribute == 89) {              /* virtual memory, which CUDA's runtime has no number for */
         function *called = in_context("cuDeviceGetAttribute");
