@@ -334,9 +334,9 @@ class TestArguments:
         """
         form = {"call": "copy", "args": ["nbytes", "dst", "nbytes", "src", {"uint": 7}], "ignores": ["kind"]}
         rt = toy(c, operations={"memcpy": form})
-        there = ctypes.create_string_buffer(4)
+        there, here = ctypes.create_string_buffer(4), ctypes.create_string_buffer(b"abc")
 
-        rt.memcpy(ctypes.addressof(there), ctypes.addressof(ctypes.create_string_buffer(b"abc")), 4, "default")
+        rt.memcpy(ctypes.addressof(there), ctypes.addressof(here), 4, "default")
 
         assert there.value == b"abc"
 

@@ -50,7 +50,6 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_it_is_told_in_words(command: tuple[str, ...], make: Callable[[Path], object], tmp_path: Path) -> None:
@@ -65,7 +64,6 @@ def test_it_is_told_in_words(command: tuple[str, ...], make: Callable[[Path], ob
     assert "Traceback" not in ended.output
 
 
-@pytest.mark.timeout(20)
 def test_a_folder_that_holds_them_all_and_is_named_twice_harms_no_other_backend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ def run(simulation: Simulation, program: str, **settings: object) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
     environment |= simulation.environment(**settings) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", textwrap.dedent(program) + textwrap.dedent(FORK)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
     assert done.stderr == ""
     return done.stdout
 

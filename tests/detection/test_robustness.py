@@ -35,7 +35,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[nbxrt.Runti
 def run(program: str, *, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", textwrap.dedent(program)]
     return subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **environ}, cwd=cwd, timeout=60, check=False
+        command, capture_output=True, text=True, env={**os.environ, **environ}, cwd=cwd, timeout=100, check=False
     )
 
 

@@ -48,7 +48,7 @@ def ranks(simulate: Callable[..., Simulation], tmp_path: Path, environment: dict
             )
             for rank in range(size)
         ]
-        said = [process.communicate(timeout=90)[0] for process in processes]
+        said = [process.communicate(timeout=110)[0] for process in processes]
         assert said == [""] * size, "\n".join(said)
         return [process.returncode for process in processes]
 

@@ -227,14 +227,14 @@ def test_memory_that_another_thread_frees_meanwhile_is_found(
     begin, done = threading.Event(), threading.Event()
 
     def work() -> None:
-        begin.wait(10)
+        begin.wait()
         account.free(held)
         simulation.advance()
         done.set()
 
     thread = threading.Thread(target=work)
     thread.start()
-    account.register_reclaim_hook(lambda _device, _nbytes: (begin.set(), done.wait(10)))
+    account.register_reclaim_hook(lambda _device, _nbytes: (begin.set(), done.wait()))
 
     account.malloc(50 * MIB)
 

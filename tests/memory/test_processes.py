@@ -79,7 +79,7 @@ def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(run: Callable[...
         ptr = account.malloc(1 << 20)
         lock, held = account.policy(0).pool.lock, threading.Event()
         threading.Thread(target=lambda: (lock.acquire(), held.set(), threading.Event().wait()), daemon=True).start()
-        held.wait(10)
+        held.wait()
         child = os.fork()
         if child == 0:
             account.free(ptr)

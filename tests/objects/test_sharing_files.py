@@ -152,7 +152,7 @@ def test_files_that_do_not_arrive_are_told_and_leave_nothing(cuda: Simulation) -
     with pytest.raises(nbxrt.ExchangeError, match=r"descriptors of <nbxrt handle of memory of cuda:0 [^$]*hint: who"):
         ForkingPickler.loads(sent)
 
-    resource_sharer.stop(timeout=5)
+    resource_sharer.stop(timeout=60)
     assert len(open_files()) == len(before)
 
 

@@ -187,4 +187,4 @@ class TestNothingIsStarted:
         said = run(textwrap.dedent(NOTHING_STARTED) + textwrap.dedent(program), PATH="")
 
         assert said == "done"
-        assert time.monotonic() - start < 10
+        assert time.monotonic() - start < 60, "this is about waiting, not about speed"

@@ -266,7 +266,7 @@ class TestLoaderPath:
         found = search.find("cuda", "driver", role, machine(tmp_path, PATH=""))
 
         assert found[1] == str(driver)
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 60, "this is about waiting, not about speed"
 
     def test_the_loader_cache_is_read_and_a_damaged_one_is_no_error(self, tmp_path: Path) -> None:
         here = machine(tmp_path)

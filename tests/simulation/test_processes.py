@@ -60,7 +60,7 @@ def peer(cuda: Simulation) -> Iterator[Peer]:
     yield other
     assert other.process.stdin
     other.process.stdin.close()
-    other.process.wait(20)
+    other.process.wait(100)
     assert other.process.stdout
     other.process.stdout.close()
 
