@@ -6,10 +6,12 @@ blocks that were freed since are joined with their neighbours, and the best rang
 range is left. Only where nothing fits is more reserved.
 """
 
+from bisect import bisect_left, insort
+
 from nbxrt import errors
 from nbxrt.locks import RLock
 from nbxrt.memory.entries import Shared
-from nbxrt.memory.ranges import FreeRanges, whole_units
+from nbxrt.memory.ranges import ADDRESS, Blocks, FreeRanges, whole_units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,47 +68,63 @@ class Reentered(Exception):  # noqa: N818  # no error: the caller goes another w
     """The thread that asks is inside the pool already: the garbage collector has run a finalizer that allocates."""
 
 
-class Bin(list[int]):
+class Bin(Blocks):
     """Blocks of one size that wait for a request, the newest last.
 
     It also stands for each block of its size while a caller holds it. `clean` says that whoever appends has to tell the
     heap: large blocks are joined at the next request that they do not fit.
     """
 
-    __slots__ = ("clean", "heap", "nbytes", "stream", "tally")
+    __slots__ = ("heap", "stream", "tally")
 
     #: Of no other streams: a block that they use has an entry of its own.
     users: "tuple[Any, ...]" = ()
 
     def __init__(self, heap: "Heap", nbytes: int) -> None:
-        super().__init__()
+        super().__init__(nbytes)
         self.heap = heap
-        self.nbytes = nbytes
         self.stream = heap.stream
         self.tally = heap.pool.tally
         self.clean = heap.is_large
 
     def refill(self) -> int:
-        """The address of a block of this size that no bin has.
+        """The address of a block of this size that no bin has: from the best free range, in one frame.
 
         Raises: OutOfMemoryError, DeviceError; Reentered.
         """
         heap = self.heap
         pool = heap.pool
-        if pool.home.helper and pool.home.is_helper():
+        if pool.is_busy and pool.is_inside():
             raise Reentered
         pool.lock.acquire()
-        if pool.is_busy:
-            pool.lock.release()
-            raise Reentered
         pool.is_busy = True
         try:
             if heap.dirty:
                 heap.join()
-            nbytes = self.nbytes
-            address = heap.ranges.take(nbytes)
-            if not address or address + nbytes > heap.backed:
-                address = pool.find(heap, nbytes, address)
+            ranges = heap.ranges
+            ordered = ranges.ordered
+            index = bisect_left(ordered, self.size)
+            try:
+                number = ordered[index]
+            except IndexError:
+                return pool.find(heap, self.nbytes)
+            end = number & ADDRESS
+            address = ranges.starts[end]
+            rest = address + self.nbytes
+            if rest > heap.backed and not pool.source.holds(heap, address, self.nbytes):
+                return pool.find(heap, self.nbytes)
+            del ranges.numbers[address]
+            if rest == end:
+                del ranges.starts[end], ordered[index]
+                return address
+            number -= self.size
+            ranges.numbers[rest] = number
+            ranges.starts[end] = rest
+            if index and ordered[index - 1] > number:
+                del ordered[index]
+                insort(ordered, number, 0, index)
+            else:  # what is left keeps its place, as mostly
+                ordered[index] = number
             return address
         finally:
             pool.is_busy = False
@@ -145,19 +163,11 @@ class Heap:
 
     def join(self) -> None:
         """Make free ranges of the blocks in the bins that are dirty."""
-        give, dirty = self.ranges.give, self.dirty
+        dirty = self.dirty
         if len(dirty) > FEW or len(dirty[0]) > FEW:
             self._join_many(dirty)
-            return
-        while dirty:
-            bin_ = dirty.pop()
-            bin_.clean = True  # before it is emptied: who appends meanwhile tells again
-            nbytes = bin_.nbytes
-            try:
-                while bin_:
-                    give(bin_.pop(), nbytes)
-            except IndexError:  # another thread took the last one
-                pass
+        else:
+            self.ranges.join(dirty)
 
     def is_worth_joining(self) -> bool:
         """Whether it is so much of all that finding free ranges here is worth emptying the bins."""
@@ -284,16 +294,19 @@ class DevicePool:
         for pool in [*self.streams.values(), *self.left]:
             yield from pool.heaps()
 
-    def find(self, heap: Heap, nbytes: int, address: int) -> int:
-        """The address of a block: 0 was taken for it, or an address that may have no memory behind it.
+    def is_inside(self) -> bool:
+        """Whether this thread is in the pool already, or makes a call for one that is; others are waited for."""
+        if self.home.is_helper():
+            return True
+        with self.lock:
+            return self.is_busy
+
+    def find(self, heap: Heap, nbytes: int) -> int:
+        """The address of a block for which there is no range, or the best one may have no memory behind it.
 
         What waits is joined, then more is reserved. Joining small blocks empties their bins, and later requests pay for
         it.
         """
-        if address:
-            if self.source.holds(heap, address, nbytes):
-                return address
-            heap.ranges.give(address, nbytes)
         self.deferred.poll()
         if heap.is_worth_joining():
             heap.join_all()

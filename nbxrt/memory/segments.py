@@ -70,7 +70,7 @@ class SegmentSource:
             return
         for heap in heaps:
             for address, (usable, whole, size) in list(heap.window.items()):
-                if heap.ranges.ends.get(address) == address + usable and self._tally.reserved - size >= keep:
+                if (address, address + usable) in heap.ranges and self._tally.reserved - size >= keep:
                     self._free(whole)
                     del heap.window[address]
                     heap.ranges.cut(address, usable)
