@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from nbxrt.simulation import Simulation
 
+#: Above the numbers of all processes of Linux: this one and others that there are have none of these.
+STRANGER = 1 << 23
+
 #: Marks of a test that builds a simulation.
 NEEDED = (
     pytest.mark.needs("cc"),

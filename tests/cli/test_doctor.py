@@ -195,9 +195,9 @@ def test_a_runtime_that_hangs_is_given_up(toy: Toy, monkeypatch: pytest.MonkeyPa
     for name, value in run.environment.items():
         monkeypatch.setenv(name, value)
 
-    found = child.probed(patience=3)
+    found = child.probed(patience=10)
 
-    assert found["backends"]["toy"]["crash"] == "no answer within 3 s while it was asked for its devices"
+    assert found["backends"]["toy"]["crash"] == "no answer within 10 s while it was asked for its devices"
     assert found["backends"]["host"]["devices"]
 
 

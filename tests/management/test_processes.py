@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nbxrt
+from simulations import STRANGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     Open = Callable[..., Opened]
 
 NOT_REPORTED = 2**64 - 1
+#: A process that the container has, beside this one.
+NEIGHBOUR = STRANGER + 77
 #: The exports that a driver has, from newest to oldest, less the ones before it: the record grew with `_v2`.
 OLDER = {
     "_v3": (),
@@ -55,7 +58,7 @@ class TestProcessMemory:
         self, opened: Open, without: tuple[str, ...]
     ) -> None:
         simulation, _runtime = opened(without=without)
-        rows = [(10, 1), (os.getpid(), 7 << 20), (12, 3)]
+        rows = [(STRANGER, 1), (os.getpid(), 7 << 20), (STRANGER + 1, 3)]
         simulation.set_processes(0, rows)
 
         assert [(each.pid, each.nbytes) for each in nbxrt.processes(0)] == rows
@@ -76,7 +79,7 @@ class TestProcessMemory:
     @pytest.mark.parametrize("version", ["24.7", "26.1"])
     def test_amd_smi_tells_it_in_the_record_of_each_release(self, opened: Open, version: str) -> None:
         simulation, _runtime = opened("hip", {"runtime": "7.1", "management": version})
-        simulation.set_processes(0, [(pid, pid << 20) for pid in (10, os.getpid(), *range(20, 120))])
+        simulation.set_processes(0, [(pid, pid << 20) for pid in (os.getpid(), *range(STRANGER, STRANGER + 101))])
 
         assert nbxrt.process_memory(0) == os.getpid() << 20
 
@@ -103,7 +106,7 @@ class TestNotReported:
 class TestPidNamespaces:
     """I02: the driver may know this process by another id, and another one by this id."""
 
-    @pytest.mark.parametrize("rows", [[(1, 5), (2, 6)], []], ids=["ids that are not ours", "nothing"])
+    @pytest.mark.parametrize("rows", [[(STRANGER, 5), (STRANGER + 1, 6)], []], ids=["ids that are not ours", "nothing"])
     def test_a_list_without_this_process_is_no_answer(self, opened: Open, rows: list[tuple[int, int]]) -> None:
         simulation, _runtime = opened()
         simulation.set_processes(0, rows)
@@ -151,7 +154,7 @@ class TestTheNamespacesOwnIds:
             (proc / "ns").mkdir()
             (proc / "ns/pid").symlink_to("pid:[4026532201]")
             proc.with_name(str(os.getpid())).mkdir()
-            proc.with_name("77").mkdir()
+            proc.with_name(str(NEIGHBOUR)).mkdir()
             node = proc.parents[1] / "dev/nvidia0"
             node.parent.mkdir()
             node.write_bytes(bytes(4096))
@@ -163,7 +166,7 @@ class TestTheNamespacesOwnIds:
         return report
 
     def test_ours_among_others_of_the_namespace_is_ours(self, contained: Callable[..., nbxrt.ProcessMemory]) -> None:
-        report = contained([(os.getpid(), 5), (77, 6)])
+        report = contained([(os.getpid(), 5), (NEIGHBOUR, 6)])
 
         assert (report.nbytes, report.reason) == (5, "")
 
@@ -171,8 +174,8 @@ class TestTheNamespacesOwnIds:
         ("rows", "used", "said"),
         [
             ([], True, "the driver lists no process for it"),
-            ([(77, 5)], True, "the driver lists other processes, none of them by this one's id {pid}"),
-            ([(os.getpid(), 5), (99, 6)], True, "the driver lists processes that are not in it (99)"),
+            ([(NEIGHBOUR, 5)], True, "the driver lists other processes, none of them by this one's id {pid}"),
+            ([(os.getpid(), 5), (STRANGER, 6)], True, f"the driver lists processes that are not in it ({STRANGER})"),
             (
                 [(os.getpid(), 5)],
                 False,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nbxrt
+from simulations import STRANGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ def test_the_error_says_who_holds_what_and_the_pool_is_usable_afterwards(
     account: nbxrt.DeviceAllocator, simulation: Simulation
 ) -> None:
     simulation.memory = 100 * MIB
-    simulation.set_processes(0, [(os.getpid(), 60 * MIB), (4242, 30 * MIB)])
+    simulation.set_processes(0, [(os.getpid(), 60 * MIB), (STRANGER, 30 * MIB)])
     held = account.malloc(40 * MIB)
 
     with pytest.raises(nbxrt.OutOfMemoryError) as caught:
@@ -51,9 +52,9 @@ def test_the_error_says_who_holds_what_and_the_pool_is_usable_afterwards(
     assert (error.requested, error.total, error.allocated, error.device) == (200 * MIB, 100 * MIB, 40 * MIB, 0)
     assert error.free == 100 * MIB - error.reserved
     assert error.process_other == 60 * MIB - error.reserved
-    assert [(each.pid, each.nbytes) for each in error.processes] == [(4242, 30 * MIB)]
+    assert [(each.pid, each.nbytes) for each in error.processes] == [(STRANGER, 30 * MIB)]
     assert "200.0 MiB were requested" in error.message
-    assert "process 4242 has 30.0 MiB" in error.message
+    assert f"process {STRANGER} has 30.0 MiB" in error.message
     assert error.hint == "the request is larger than the device: split it"
     assert account.runtime.get_last_error() == 0
     account.free(held)
@@ -62,7 +63,7 @@ def test_the_error_says_who_holds_what_and_the_pool_is_usable_afterwards(
 
 def test_the_whole_message_names_every_number(runtime: nbxrt.Runtime, simulation: Simulation) -> None:
     simulation.memory = 100 * MIB
-    simulation.set_processes(0, [(os.getpid(), 96 * MIB), (4242, 3 * MIB), (4243, 2**64 - 1)])
+    simulation.set_processes(0, [(os.getpid(), 96 * MIB), (STRANGER, 3 * MIB), (STRANGER + 1, 2**64 - 1)])
     account = nbxrt.DeviceAllocator(runtime, "caching")
     blocks = [account.malloc(9 * MIB) for _block in range(8)]
     for ptr in blocks[::2]:
@@ -77,8 +78,8 @@ def test_the_whole_message_names_every_number(runtime: nbxrt.Runtime, simulation
         "  this account holds 36.0 MiB of 80.0 MiB reserved; the largest free block is 9.0 MiB, "
         "and 80% of what is free is in smaller ones",
         "  this process has 16.0 MiB more there: context, code, other allocators",
-        "  process 4242 has 3.0 MiB",
-        "  process 4243 has an unknown amount",
+        f"  process {STRANGER} has 3.0 MiB",
+        f"  process {STRANGER + 1} has an unknown amount",
         "  after `malloc` failed: OUT_OF_MEMORY (2): There is not enough memory.",
         "",
         "hint: enough is free but in pieces: `NBXRT_ALLOCATOR=expandable` moves memory to where it is needed",
