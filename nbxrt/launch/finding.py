@@ -26,13 +26,26 @@ _MOST_SEEN = 4096
 ABSENT = object()
 
 
-class Site:
-    """One grid of a kernel, and what its last launch without options is known by and launched with."""
+#: The key of options in a kernel's `variants`, where all their values are plain.
+KEY_OF_OPTIONS = "*_nbx_options.items(), *_map(_type, _nbx_options.values())"
 
-    __slots__ = ("grid", "last")
+
+def key_of_options(options: "Mapping[str, Any]") -> "tuple[Any, ...]":
+    """The same as a value."""
+    return (*options.items(), *map(type, options.values()))
+
+
+class Site:
+    """One grid of a kernel, and what its last launch without options is known by and launched with.
+
+    `optional` is what the last one with options had as these, and the same of it.
+    """
+
+    __slots__ = ("grid", "last", "optional")
 
     def __init__(self, grid: "Grid", last: "tuple[Any, ...]") -> None:
         self.grid, self.last = grid, last
+        self.optional: tuple[Any, tuple[Any, ...]] = (None, last)
 
 
 class Table:
@@ -115,9 +128,9 @@ def finder(
     """The function: a site, the kernel's parameters, options. `names` are what it refers to.
 
     Where there is a `plan` it launches by itself what was seen, after `lines_before`, which bind `_nbx_s`.
-    Wanted in `names`: `_nbx_table`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; what says that a thing
-    out of the ordinary may be set, `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`, `_nbx_runtime`, `_nbx_compilation`; with a
-    plan `_nbx_call`, `_nbx_long` and `_nbx_refused`.
+    Wanted in `names`: `_nbx_table`, `_nbx_variants`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; what
+    says that a thing out of the ordinary may be set, `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`, `_nbx_runtime`,
+    `_nbx_compilation`; with a plan `_nbx_call`, `_nbx_long` and `_nbx_refused`.
     """
     given = ", ".join(parameter.name for parameter in parameters)
     values = f"({given}{',' * bool(given)})"
@@ -134,13 +147,14 @@ def finder(
         "_int": int,
         "_float": float,
         "_type": type,
+        "_map": map,
         "_integer": keys.integer,
         "_key": keys.of,
         "_constant": keys.constant,
         "_plain": keys.PLAIN,
         "_Empty": IndexError,
         "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
-        "_nbx_seen": names["_nbx_table"].seen,
+        "_nbx_nothing": nothing(parts, plan),
         "_nbx_Unseen": (KeyError, AttributeError, TypeError, keys.UnknownKindError),
     }
     return generated.made("\n".join(lines), with_defaults(parameters, names), title)
@@ -157,11 +171,17 @@ def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, val
     how = "_nbx_entry.launch," if plan is None else f"*_nbx_entry.kept({values}, _nbx_site.grid)"
     return [
         "    try:",
-        f"        {bound} = _nbx_site.last",
-        f"        if _nbx_options or not ({same}):",
-        f"            {bound} = _nbx_known = "
-        f"(_nbx_variant(_nbx_options).seen if _nbx_options else _nbx_seen)[_nbx_site, {seen}]",
-        "            if not _nbx_options: _nbx_site.last = _nbx_known",
+        "        _nbx_known = _nbx_site.last",
+        "        if _nbx_options:",
+        "            _nbx_asked = _nbx_options, [*_nbx_options, *_map(_type, _nbx_options.values())]",
+        "            _nbx_before, _nbx_known = _nbx_site.optional",
+        "            if _nbx_asked != _nbx_before: _nbx_known = _nbx_nothing",
+        f"        {bound} = _nbx_known",
+        f"        if not ({same}):",
+        f"            _nbx_here = _nbx_variants[{KEY_OF_OPTIONS}] if _nbx_options else _nbx_table",
+        f"            {bound} = _nbx_known = _nbx_here.seen[_nbx_site, {seen}]",
+        "            if _nbx_options: _nbx_site.optional = _nbx_asked, _nbx_known",
+        "            else: _nbx_site.last = _nbx_known",
         "    except _nbx_Unseen:",
         "        try:",
         "            _nbx_here = _nbx_variant(_nbx_options) if _nbx_options else _nbx_table",

@@ -203,6 +203,7 @@ class Kernel:
         names: dict[str, Any] = {
             "_nbx_table": self.table,
             "_nbx_variant": self.variant,
+            "_nbx_variants": self.variants,
             "_nbx_miss": self.miss,
             "_nbx_long": self.miss,
             "_nbx_refused": self._refused,
@@ -240,7 +241,10 @@ class Kernel:
         """
         if not options:
             return self.table
-        key = tuple((name, keys.constant(value)) for name, value in options.items())
+        if all(value.__class__ in keys.PLAIN for value in options.values()):
+            key = finding.key_of_options(options)
+        else:
+            key = tuple((name, keys.constant(value)) for name, value in options.items())
         found = self.variants.get(key)
         if found is None:
             self._demand_options(options)

@@ -368,6 +368,22 @@ def test_values_that_are_equal_and_not_the_same_are_told_apart(cuda):
     assert _fallbacks() == {}
 
 
+def test_options_that_are_equal_and_not_the_same_are_told_apart(cuda):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+    asked = [
+        {"num_warps": 1, "enable_fp_fusion": True}, {"enable_fp_fusion": True, "num_warps": 1},
+        {"num_warps": 1, "enable_fp_fusion": 1}, {"enable_fp_fusion": 1, "num_warps": 1}, {}, {"num_warps": 8},
+    ]  # fmt: skip
+
+    for each in asked * 2 + [options for options in asked for _each in range(3)]:
+        metadata = kernels.add[(1,)](x, x, x, 64, BLOCK=64, **each).metadata
+        wanted = {"num_warps": 4, "enable_fp_fusion": True} | each
+        assert repr({name: getattr(metadata, name) for name in wanted}) == repr(wanted)
+
+    assert _fallbacks() == {}
+
+
 @pytest.mark.parametrize("first", range(4))
 def test_what_comes_first_does_not_say_what_comes_later(first, cuda):
     simulation, runtime = cuda
