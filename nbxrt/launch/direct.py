@@ -75,10 +75,14 @@ class Direct:
         self._shape, self._compiled, self._device = shape, compiled, device
         passed = [each for each in zip(roles, shape.kinds, strict=True) if each[1] != signature.CONSTANT]
         anew = [at for at, (role, _kind) in enumerate(passed) if role != BYTES]
-        self._numbers = [at for at, kind in enumerate(shape.kinds) if kind != signature.CONSTANT and roles[at] == BYTES]
+        #: The places of what is written as bytes, and their types.
+        self._numbers = {
+            at: kind for at, kind in enumerate(shape.kinds) if kind != signature.CONSTANT and roles[at] == BYTES
+        }
+        self._write = struct.Struct("=" + "".join(map(packing.format_of, self._numbers.values()))).pack
         self._slots = shape.room((*anew, *(at for at in range(len(passed)) if at not in anew)))
         letters = "".join(_POINTER if passed[at][0] == ARRAY else packing.format_of(passed[at][1]) for at in anew)
-        before, *after = self._fixed([(shape.kinds[at], 0) for at in self._numbers], bytes(12))
+        before, *after = self._fixed([0] * len(self._numbers), bytes(12))
         ends = "".join(f"{len(part)}s" for part in after)
         self._pack = struct.Struct(f"@{letters}{len(before)}s{_POINTER}{ends}").pack_into
         self._function = argument(compiled.function)
@@ -86,8 +90,8 @@ class Direct:
 
     def kept(self, values: "Sequence[Any]", grid: "Grid") -> "tuple[Any, ...] | None":
         """What is kept for these values of all parameters and this grid; None where they are no integers."""
-        numbers = [(self._shape.kinds[at], values[at]) for at in self._numbers]
-        if any(value.__class__ is not int for _kind, value in numbers):
+        numbers = [values[at] for at in self._numbers]
+        if any(value.__class__ is not int for value in numbers):
             return None
         before, *after = self._fixed(numbers, self._shape.grid_bytes(grid[:3]))
         pool = self._pool
@@ -98,12 +102,12 @@ class Direct:
         buffer, configuration, arguments = self._slots.fresh()
         return buffer, (argument(configuration.value), self._function, arguments, None)
 
-    def _fixed(self, numbers: "Iterable[tuple[str, int]]", grid: bytes) -> "list[bytes]":
+    def _fixed(self, numbers: "Iterable[int]", grid: bytes) -> "list[bytes]":
         """The bytes before the stream, and those after it where there are any."""
-        parts = [struct.pack("=" + packing.format_of(kind), packing.converted(kind, each)) for kind, each in numbers]
+        written = self._write(*map(packing.converted, self._numbers.values(), numbers))
         order = self._slots.order
         at = order.index("stream")
-        before = b"".join([*parts, *(grid if isinstance(part, str) else part for part in order[:at])])
+        before = b"".join([written, *(grid if isinstance(part, str) else part for part in order[:at])])
         after = b"".join(grid if isinstance(part, str) else part for part in order[at + 1 :])
         return [before, after] if after else [before]
 

@@ -38,6 +38,11 @@ FORMATS = {
 #: What is passed by its bytes: an opaque descriptor of a tensor.
 OPAQUE = {"nvTmaDesc": NBYTES}
 
+#: The values that an integer of a type has.
+_INTEGERS = {f"i{bits}": range(-(1 << (bits - 1)), 1 << (bits - 1)) for bits in (8, 16, 32, 64)} | {
+    f"u{bits}": range(1 << bits) for bits in (8, 16, 32, 64)
+}
+
 _CELL = 8  # every value begins at a multiple of this, which is the widest alignment of a scalar
 _ALIGNED = 128
 #: The byte of a slot where the values begin.
@@ -77,6 +82,8 @@ def converted(kind: str, value: "Any") -> "Any":
 
     Raises: TypeError, OverflowError for what C does not take either.
     """
+    if value.__class__ is int and kind in _INTEGERS and value in _INTEGERS[kind]:
+        return value
     if kind.startswith("*"):
         return address_of(value)
     if kind == "bf16":
