@@ -92,6 +92,9 @@ class Kernel:
             names["_nbx_odd"] = self._anew
             names["_nbx_enter"] = (self,)  # that it asks `_nbx_odd`, whatever it knows
         self.launch = None
+        for table in (self.table, *self.variants.values()):
+            table.entries.clear()
+            table.seen.clear()
         self.table = finding.Table()
         self.variants.clear()
         self.grids.clear()
