@@ -11,13 +11,13 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.tier("all"), pytest.mark.checkout, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.tier("all"), pytest.mark.checkout, pytest.mark.timeout(600)]
 
 
 def losses(command: list[str], environment: dict[str, str]) -> list[float]:
     """The loss of every step that an example prints."""
     settings = {**environment, "NBX_GPU_BACKEND": "host", "RAY_AUTH_MODE": "disabled"}
-    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=140, check=False)
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     return [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
 

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.tier("all"),
     pytest.mark.needs("ray", "cc"),
     pytest.mark.xdist_group("ray"),
-    pytest.mark.timeout(300),  # the first one waits for all jobs
+    pytest.mark.timeout(600),  # the first one waits for all jobs
 ]
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ def answers(engines: Path, environment: dict[str, str], tmp_path_factory: pytest
     written = tmp_path_factory.mktemp("written")
     shared = {**environment, **simulation.environment(obey_visibility=1), "RAY_AUTH_MODE": "disabled"}
     command = [str(engines / "ray" / "bin" / "python"), str(HERE / "ray_driver.py"), str(written)]
-    done = subprocess.run(command, env=shared, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, env=shared, capture_output=True, text=True, timeout=560, check=False)
     assert done.returncode == 0, done.stderr
     return {**json.loads(done.stdout.splitlines()[-1]), "files": sorted(file.name for file in written.iterdir())}
 
