@@ -227,7 +227,8 @@ def engines() -> Path:
 def no_garbage() -> None:
     """What tests before have left in circles is gone: it would call a library that this test shares with them.
 
-    Error reports are such circles, and hold whatever their test had. What lives on is not looked through again.
+    Error reports are such circles, and hold whatever their test had. What lives on is not looked through again, which
+    would count as time that a test takes.
     """
     gc.collect()
     gc.freeze()

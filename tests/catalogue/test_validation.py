@@ -365,7 +365,9 @@ def test_a_path_that_no_file_system_takes_is_a_fault() -> None:
 # Limits and laws.
 
 
-def test_a_hundred_operations_are_validated_in_time(toy: dict[str, Any], contract: Contract) -> None:
+def test_a_hundred_operations_are_validated_in_time(
+    toy: dict[str, Any], contract: Contract, no_garbage: None
+) -> None:
     for name, operation in contract.operations.items():
         if operation.c is not None:
             toy["operations"][name] = {"call": f"toy_{name}", "args": list(operation.c)}
@@ -379,7 +381,7 @@ def test_a_hundred_operations_are_validated_in_time(toy: dict[str, Any], contrac
     assert time.process_time() - start < 0.5  # 15 ms, with room for a busy machine
 
 
-def test_a_file_full_of_errors_ends_in_time(toy: dict[str, Any], contract: Contract) -> None:
+def test_a_file_full_of_errors_ends_in_time(toy: dict[str, Any], contract: Contract, no_garbage: None) -> None:
     toy["operations"]["sync"] = [{"since": "1", "before": "2", "cal": "x"}] * 2000
     toy["libraries"]["runtime"]["names"] = [{"lnux": ""}] * 5000
     document = reading.read(yaml.dump(toy, Dumper=NoAliases).encode(), "toy.yaml")
