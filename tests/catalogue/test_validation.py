@@ -365,9 +365,7 @@ def test_a_path_that_no_file_system_takes_is_a_fault() -> None:
 # Limits and laws.
 
 
-def test_a_hundred_operations_are_validated_in_time(
-    toy: dict[str, Any], contract: Contract, no_garbage: None
-) -> None:
+def test_a_hundred_operations_are_validated_in_time(toy: dict[str, Any], contract: Contract, no_garbage: None) -> None:
     for name, operation in contract.operations.items():
         if operation.c is not None:
             toy["operations"][name] = {"call": f"toy_{name}", "args": list(operation.c)}
