@@ -51,27 +51,25 @@ def make_paths(account: "Account", *, several: bool) -> "tuple[Callable[..., int
 
 def make_malloc(account: "Account", *, several: bool) -> "Callable[..., int]":
     """`malloc` of an account."""
-    live, table, current = account.live, account.table, account.runtime.current
-    find, rescue, failed = account.entry, account.rescue, account.failed
-    out_of_memory = errors.OutOfMemoryError
+    live, table, current = account.live, account.table, account.runtime.current  # few: each call copies them all
 
     def malloc(nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
         try:
             entry = table[current.index if several and device is None else device][stream][nbytes]
             if nbytes.__class__ is not int:
-                entry = find(nbytes, device, stream)
+                entry = account.entry(nbytes, device, stream)
         except (KeyError, AttributeError, TypeError):
-            entry = find(nbytes, device, stream)
+            entry = account.entry(nbytes, device, stream)
             if entry is None:
                 return 0
         try:
             ptr: int = entry.pop() if entry else entry.refill()
         except IndexError:  # another thread took the last block
             ptr = entry.refill()
-        except out_of_memory as error:
-            ptr = rescue(entry, error)
+        except errors.OutOfMemoryError as error:
+            ptr = account.rescue(entry, error)
         except errors.DeviceError as error:
-            failed(error)
+            account.failed(error)
             raise
         except Reentered:
             entry, ptr = account.aside(entry)
@@ -87,14 +85,13 @@ def make_malloc(account: "Account", *, several: bool) -> "Callable[..., int]":
 
 def make_free(account: "Account") -> "Callable[..., None]":
     """`free` of an account."""
-    take, refuse, failed = account.live.pop, account.refuse, account.failed
-    device_error = errors.DeviceError
+    take, device_error = account.live.pop, errors.DeviceError
 
     def free(ptr: int, stream: "int | None" = None) -> None:
         try:
             entry = take(ptr)
         except (KeyError, TypeError):
-            refuse(ptr, "free")
+            account.refuse(ptr, "free")
             return
         if stream is not None and stream != entry.stream:
             entry = account.ordered_after(ptr, entry, stream)
@@ -102,7 +99,7 @@ def make_free(account: "Account") -> "Callable[..., None]":
         try:
             entry.append(ptr)
         except device_error as error:
-            if failed(error):
+            if account.failed(error):
                 raise
         if entry.clean:
             entry.clean = False
