@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WASTE = 1 / 256
 #: A heap of large blocks grows by the `ahead` of the backend's file at least while less of the device is reserved.
 LITTLE = 1 / 32
+#: So many times larger a piece may be meanwhile: best fit keeps low addresses in use, so it would hardly ever move.
+EARLY = 4
 #: A heap's range of addresses is this part of the device's memory, and so many ranges are made at most.
 RANGE, SMALL_RANGE, MOST_RANGES = 9 / 8, 1 / 16, 64
 
@@ -245,7 +247,8 @@ class PageSource:
 
     def _pieces(self, address: int, nbytes: int) -> "Iterator[tuple[int, int]]":
         """Address and bytes of each piece that a growth by so many bytes is made of."""
-        largest = max(self._piece, self._whole(nbytes // self._split))
+        is_early = self._tally.reserved < self._total * LITTLE
+        largest = max(self._piece * EARLY if is_early else self._piece, self._whole(nbytes // self._split))
         for offset in range(0, nbytes, largest):
             yield address + offset, min(largest, nbytes - offset)
 

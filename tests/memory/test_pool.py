@@ -6,9 +6,12 @@ import gc
 import sys
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import nbxrt
 from nbxrt import memory
@@ -290,6 +293,48 @@ class TestExpandable:
         assert [addresses() for _pass in range(3)] == [first] * 3
         assert account.peak_memory_reserved(0) <= peak * 1.005
 
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(steps=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.booleans()), min_size=4, max_size=60))
+    def test_a_block_goes_to_the_smallest_gap_that_holds_it_and_the_lowest_of_these(
+        self, account: nbxrt.DeviceAllocator, steps: list[tuple[int, int, bool]]
+    ) -> None:
+        """What was freed is joined first, by the request itself unless a block of its size waits."""
+        low = account.malloc(16 * MIB, 0)
+        account.free(low)
+        held: dict[int, int] = {}
+        for size, turn, is_asked in steps:
+            waits = set(held.values())
+            for ptr in list(held)[turn::3]:
+                account.free(ptr)
+                del held[ptr]
+            nbytes = next(nbytes for nbytes in count(size * MIB, MIB) if nbytes not in waits)
+            if is_asked:
+                account.stats(0)
+                nbytes = size * MIB
+
+            ptr = account.malloc(nbytes, 0)
+
+            ends = [low, *(each + held[each] for each in sorted(held))]
+            gaps = zip(ends, [*sorted(held), low + (1 << 30)], strict=True)
+            assert (ptr - low) / MIB == min((high - end, end - low) for end, high in gaps if high - end >= nbytes)[
+                1
+            ] / MIB
+            held[ptr] = nbytes
+        for ptr in held:
+            account.free(ptr)
+        account.stats(0)
+
+    def test_pieces_are_larger_while_little_of_the_device_is_reserved(
+        self, account: nbxrt.DeviceAllocator, simulation: Simulation, calls: Callable[[], list[str]]
+    ) -> None:
+        simulation.memory = 8 << 30
+        made = []
+        for _turn in range(4):
+            account.malloc(100 * MIB, 0)
+            made.append(calls().count("mem_create"))
+
+        assert made[1:] == [1, 1, 4]
+
     def test_a_range_with_memory_serves_where_the_best_one_can_have_none(
         self, account: nbxrt.DeviceAllocator, simulation: Simulation
     ) -> None:
@@ -371,11 +416,11 @@ class TestExpandable:
         simulation.fail(operation, 3, "unknown")
 
         with pytest.raises(nbxrt.DeviceError):
-            account.malloc(100 * MIB)
+            account.malloc(300 * MIB)
 
         assert left() == []
         assert account.memory_reserved() == 0
-        account.malloc(100 * MIB)
+        account.malloc(300 * MIB)
 
 
 class TestThreads:
