@@ -7,7 +7,7 @@ Each replay runs in a process of its own. Cold is the first pass over the trace,
 median of three more. The ratio is the peak of what was reserved in the cold pass over the peak of what was live. With
 several rounds every other one goes through the allocators backwards, and each time is the median of its rounds.
 `--handles` replays `expandable` with other largest pieces of physical memory: the trade between time and waste, which
-`--plot` draws.
+`--plot` draws. A simulation's time is not the driver's, so its picture has the pieces of the first pass in its place.
 
 Then the hot path, in one process and in turn: allocating and freeing 1 MiB from a warm pool, and beside a million live
 blocks. What a plain dict of as many addresses costs more than an empty one is the control.
@@ -58,6 +58,7 @@ RELEASE_THRESHOLD, RESERVED_HIGH = 4, 6
 FIGURES = {
     "peak reserved over peak live, first pass": "ratio",
     "the same after four passes": "later_ratio",
+    "pieces taken in the first pass": "pieces",
     "cold, ns an event": "cold_ns",
     "warm, ns an event": "warm_ns",
 }
@@ -92,7 +93,7 @@ def main() -> None:
     rows = _rounds(names, asked.traces.split(","), asked.simulate, asked.rounds)
     _table(rows)
     if asked.plot:
-        picture = _curves(rows)
+        picture = _curves(rows, list(FIGURES.items())[: 3 if asked.simulate else None])
         asked.plot.write_bytes(as_png(picture) if asked.plot.suffix == ".png" else as_svg(picture))
     hot = {} if asked.replays_only else hot_path(asked.simulate)
     for title, figures in hot.items():
@@ -133,16 +134,16 @@ def _in_process(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
-    print(f"{'trace':<14} {'allocator':<20} {'cold ns':>8} {'warm ns':>8} {'ratio':>7} {'later':>7}")
+    print(f"{'trace':<14} {'allocator':<20} {'cold ns':>8} {'warm ns':>8} {'ratio':>7} {'later':>7} {'pieces':>7}")
     for row in rows:
         print(
             f"{row['trace']:<14} {row['name']:<20} {row['cold_ns']:>8.0f} {row['warm_ns']:>8.0f} "
-            f"{row['ratio']:>7.4f} {row['later_ratio']:>7.4f}"
+            f"{row['ratio']:>7.4f} {row['later_ratio']:>7.4f} {row['pieces'] or '':>7}"
         )
 
 
-def _curves(rows: list[dict[str, Any]]) -> Picture:
-    """Ratio and times of `expandable` over its largest piece, by trace."""
+def _curves(rows: list[dict[str, Any]], figures: list[tuple[str, str]]) -> Picture:
+    """Figures of `expandable` over its largest piece, by trace."""
     from nbxrt.descriptions import load
 
     default = load("cuda")["expandable"]["piece"] >> 20
@@ -152,7 +153,7 @@ def _curves(rows: list[dict[str, Any]]) -> Picture:
         if kind != "expandable":
             continue
         size = float(mib or default)
-        for title, figure in FIGURES.items():
+        for title, figure in figures:
             panels.setdefault(title, {}).setdefault(row["trace"], []).append((size, row[figure]))
     return drawn(panels, "largest piece of physical memory, MiB")
 
@@ -198,9 +199,11 @@ def one_pass(events: list[tuple[int, int]], alloc: Callable[[int], Any], free: C
 def replayed(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
     """The figures of one allocator on one trace."""
     events, peak = load(trace)
-    alloc, free, peak_reserved = _ours(name, simulate) if name.split(":", maxsplit=1)[0] in OURS else _PEERS[name]()
+    taken: list[int] = []
+    is_ours = name.split(":", maxsplit=1)[0] in OURS
+    alloc, free, peak_reserved = _ours(name, simulate, taken) if is_ours else _PEERS[name]()
     cold = one_pass(events, alloc, free)
-    ratio = peak_reserved() / peak
+    ratio, pieces = peak_reserved() / peak, sum(nbytes > 0 for nbytes in taken)
     warm = [one_pass(events, alloc, free) for _pass in range(WARM_PASSES)]
     return {
         "name": name,
@@ -209,6 +212,7 @@ def replayed(name: str, trace: str, simulate: str | None) -> dict[str, Any]:
         "warm_ns": statistics.median(warm),
         "ratio": ratio,
         "later_ratio": peak_reserved() / peak,
+        "pieces": pieces,
     }
 
 
@@ -236,8 +240,10 @@ def _account(policy: str, runtime: Any) -> Any:
     return account
 
 
-def _ours(name: str, simulate: str | None) -> Peer:
+def _ours(name: str, simulate: str | None, taken: list[int]) -> Peer:
+    """An account, which notes what it takes from the device."""
     account = _account(name, _runtime(simulate))
+    account.watch(lambda _device, _address, nbytes: taken.append(nbytes))
     return account.malloc, account.free, lambda: account.peak_memory_reserved(0)
 
 
