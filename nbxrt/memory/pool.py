@@ -15,7 +15,7 @@ from nbxrt.memory.ranges import ADDRESS, Blocks, FreeRanges, whole_units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, Protocol
 
     from nbxrt.memory.deferred import Deferred
@@ -271,7 +271,7 @@ class DevicePool:
             pool = self._of(stream)
             bins = pool.bins
             if len(bins) >= MOST_SIZES:
-                self._forget_sizes(pool)
+                self._alone(lambda: self._forget_sizes(pool))
             size = whole_units(nbytes)
             found = bins.get(size)
             if found is None:
@@ -332,25 +332,37 @@ class DevicePool:
 
         Raises: DeviceError; what was not given back stays in the pool.
         """
-        with self.lock:
-            if self.is_busy:
-                return 0
+
+        def work() -> int:
             before = self.tally.reserved
-            self.is_busy = True
-            try:
-                self.deferred.poll()
-                for heap in self.heaps():
-                    heap.join_all()
-                self.home.run(self.source.trim, list(self.heaps()), keep)
-            finally:
-                self.is_busy = False
+            self.deferred.poll()
+            for heap in self.heaps():
+                heap.join_all()
+            self.home.run(self.source.trim, list(self.heaps()), keep)
             return before - self.tally.reserved
+
+        return self._alone(work)
 
     def largest_free(self) -> int:
         """Bytes of the largest block that can be given out without reserving more."""
-        with self.lock:
-            if self.is_busy:
-                return 0
+
+        def work() -> int:
             for heap in self.heaps():
                 heap.join_all()
             return max(map(self.source.largest, self.heaps()), default=0)
+
+        return self._alone(work)
+
+    def _alone(self, work: "Callable[[], int | None]") -> int:
+        """What a function answers while nobody else is in the pool; 0 where this thread is already.
+
+        A finalizer that the collector runs meanwhile gets its memory elsewhere.
+        """
+        with self.lock:
+            if self.is_busy:
+                return 0
+            self.is_busy = True
+            try:
+                return work() or 0
+            finally:
+                self.is_busy = False

@@ -503,6 +503,45 @@ class TestFinalizers:
             pool.free(each)
         assert pool.memory_allocated() == 0
 
+    @pytest.mark.parametrize("freed", [3, 40])  # joined one by one, or all at once
+    @pytest.mark.parametrize("ask", ["stats", "trim", "malloc"])
+    def test_what_a_finalizer_gets_anywhere_in_the_pool_is_nobody_elses(
+        self, pool: nbxrt.DeviceAllocator, ask: str, freed: int
+    ) -> None:
+        held: dict[int, int] = {}
+
+        def malloc(nbytes: int) -> None:
+            held[pool.malloc(nbytes, 0)] = nbytes
+
+        class Cycle:
+            def __init__(self) -> None:
+                self.me = self
+
+            def __del__(self) -> None:
+                malloc(MIB + len(held) * 512)
+
+        def collect(*_event: Any) -> None:
+            if len(held) < 200:
+                Cycle()
+                gc.collect(0)
+
+        for nbytes in range(freed, 0, -1):
+            malloc(nbytes * MIB // 4 + MIB)
+            malloc(MIB)
+        for ptr in list(held)[::2]:
+            pool.free(ptr)
+            del held[ptr]
+        sys.setprofile(collect)  # at each call within
+        try:
+            {"stats": lambda: pool.stats(0), "trim": lambda: pool.trim(0), "malloc": lambda: malloc(2 * MIB)}[ask]()
+        finally:
+            sys.setprofile(None)
+        malloc(7 * MIB)
+
+        assert len(held) > freed + 5
+        ends = [0, *(ptr + held[ptr] for ptr in sorted(held))]
+        assert all(end <= ptr for end, ptr in zip(ends, sorted(held), strict=False))
+
     def test_nothing_is_imported_when_memory_is_freed(self, runtime: nbxrt.Runtime) -> None:
         account = memory.account()
         stream = runtime.stream_create()
