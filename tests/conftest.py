@@ -223,6 +223,17 @@ def engines() -> Path:
     return ENGINES
 
 
+_folders = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder whose path no test before had, whose folder may be gone: the loader knows a library by its path."""
+    folder = tmp_path / str(next(_folders))
+    folder.mkdir()
+    return folder
+
+
 @pytest.fixture
 def no_garbage() -> None:
     """What tests before have left in circles is gone: it would call a library that this test shares with them.
