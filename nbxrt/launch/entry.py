@@ -3,7 +3,6 @@
 from nbxrt.binding.prebuilt import argument
 from nbxrt.device import make_current
 from nbxrt.launch import sending, streams
-from nbxrt.launch.direct import Plan
 from nbxrt.launch.launcher import failure
 from nbxrt.objects.device import Device
 
@@ -32,13 +31,15 @@ class Entry:
         shape = self._launcher.shape
         can_send = sending.can_send(shape)
         self.launch = self._sender(arguments) if can_send else self._sent
-        self._plan = kernel.plan if isinstance(kernel.plan, Plan) else None
+        self._plan = kernel.plan
         self._direct = self._plan.direct(shape, compiled, device) if self._plan and can_send else None
 
     def kept(self, values: "tuple[Any, ...]", grid: "Grid") -> "tuple[Any, ...]":
         """How the finder launches these values on a grid: by what is kept for both, or by passing them on."""
-        found = self._direct.kept(values, grid) if self._direct else None
-        return found or self._plan.passed_on(self.launch)  # type: ignore[union-attr]  # the finder has a plan
+        plan: Any = self._kernel.plan  # it is there, or the finder would not ask
+        found = self._direct.kept(values, grid) if self._direct and self._plan is plan else None
+        passed_on: tuple[Any, ...] = plan.passed_on(self.launch)
+        return found or passed_on
 
     def failed(self, code: int, stream: int, grid: "Grid", *arguments: "Any") -> "Any":
         """A launch was refused: once more where the thread only lacked a context. Raises: DeviceError."""

@@ -68,12 +68,17 @@ class Part:
     """How one argument takes part: `seen` among the values, `key` among what Triton tells apart.
 
     `holds` is the test that equal values mean equal keys; empty where `seen` is the key itself. `same` is the test that
-    it is as at the last launch, of which `kept` was kept, `{last}` in the test; nothing where that is empty.
+    it is as at the last launch, of which `kept` was kept, `{last}` in the test; nothing where that is empty. `asked` is
+    a statement that comes before.
     """
 
-    def __init__(self, seen: str, key: str, holds: str = "", kept: str = "", same: str = "") -> None:
-        self.seen, self.key, self.holds = seen, key, holds
-        self.kept, self.same = (kept, same) if same else (key, f"({key}) == {{last}}")
+    def __init__(self, seen: str, key: str, holds: str, kept: str, same: str, asked: str = "") -> None:
+        self.seen, self.key, self.holds, self.kept, self.same, self.asked = seen, key, holds, kept, same, asked
+
+
+def _asked(name: str, key: str) -> Part:
+    """The part of what is known by its key alone, which is asked for once."""
+    return Part(name, name, "", name, f"{name} == {{last}}", f"{name} = {key}")
 
 
 def parts(arguments: "Mapping[str, Any]", constants: "Container[str]") -> "list[Part]":
@@ -81,7 +86,7 @@ def parts(arguments: "Mapping[str, Any]", constants: "Container[str]") -> "list[
     found = [_part(name, value, name in constants) for name, value in arguments.items()]
     if any(each.key.endswith(f".{keys.ATTRIBUTE}") for each in found):
         return found
-    return [*found, Part("_nbx_ask_device()", "_nbx_ask_device()")]
+    return [*found, _asked("_nbx_here_device", "_nbx_ask_device()")]
 
 
 def _part(name: str, value: "Any", is_constant: bool) -> Part:
@@ -91,8 +96,9 @@ def _part(name: str, value: "Any", is_constant: bool) -> Part:
     if is_constant:
         key = keys.CONSTANT.format(n=name)
         same = f"({name} is {{last}} or _type({name}) is _type({{last}}) and {name} == {{last}})"
-        is_plain = kind in keys.PLAIN
-        return Part(with_type, key, f"_type({name}) in _plain", name, same) if is_plain else Part(key, key)
+        if kind in keys.PLAIN:
+            return Part(with_type, key, f"_type({name}) in _plain", name, same)
+        return _asked(f"_nbx_key_{name}", key)
     if kind is int:
         same = f"({name} is {{last}} or _type({name}) is _int and {name} == {{last}})"
         return Part(with_type, keys.INTEGER.format(n=name), f"_type({name}) is _int", name, same)
@@ -103,7 +109,7 @@ def _part(name: str, value: "Any", is_constant: bool) -> Part:
     if hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr"):
         key = f"{name}.{keys.ATTRIBUTE}"
         return Part(key, key, "", key, f"{key} is {{last}}")  # keys.py has each key once
-    return Part(f"_key({name})", f"_key({name})")
+    return _asked(f"_nbx_key_{name}", f"_key({name})")
 
 
 def nothing(parts: "Sequence[Part]", plan: "Plan | None") -> "tuple[Any, ...]":
@@ -155,7 +161,7 @@ def finder(
         "_Empty": IndexError,
         "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
         "_nbx_nothing": nothing(parts, plan),
-        "_nbx_Unseen": (KeyError, AttributeError, TypeError, keys.UnknownKindError),
+        "_nbx_Unseen": (KeyError, AttributeError, TypeError, keys.UnknownKindError, UnboundLocalError),
     }
     return generated.made("\n".join(lines), with_defaults(parameters, names), title)
 
@@ -171,6 +177,7 @@ def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, val
     how = "_nbx_entry.launch," if plan is None else f"*_nbx_entry.kept({values}, _nbx_site.grid)"
     return [
         "    try:",
+        *(f"        {each.asked}" for each in parts if each.asked),
         "        _nbx_known = _nbx_site.last",
         "        if _nbx_options:",
         "            _nbx_asked = _nbx_options, [*_nbx_options, *_map(_type, _nbx_options.values())]",

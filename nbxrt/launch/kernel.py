@@ -13,7 +13,6 @@ from types import MethodType
 
 from nbxrt import errors
 from nbxrt.launch import checking, direct, finding, generated, keys, packing, sending, streams
-from nbxrt.launch.direct import Plan
 from nbxrt.launch.entry import Entry
 from nbxrt.launch.finding import ABSENT, Site
 from nbxrt.objects.device import Device
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
+    from nbxrt.launch.direct import Plan
     from nbxrt.launch.session import Session
 
     #: Three extents, and their bytes as a launch's configuration has them.
@@ -68,8 +68,10 @@ class Kernel:
         self.lock = threading.RLock()
         self.caches_before: Any = None
         self.is_forgotten = False
-        #: How the finder launches by itself; False where it cannot, None before a launch has shown its arguments.
-        self.plan: Plan | bool | None = None
+        #: How the arguments take part in a look-up; None before a launch has shown what kind each is of.
+        self.parts: list[finding.Part] | None = None
+        #: How the finder launches by itself; None where it cannot.
+        self.plan: Plan | None = None
         self.is_supported = all(parameter.kind not in _UNBOUND for parameter in self.parameters)
         #: The generated functions, once a launch has shown what its arguments are: by extents, and by a function.
         self.launch: Callable[..., Any] | None = None
@@ -152,14 +154,26 @@ class Kernel:
         reason = reason or self.session.unusual(self.jit)
         if reason:
             return self.fall_back(reason, grid, arguments, options)
-        with self.lock:
-            if self.plan is None:
-                self.plan = self._planned(arguments)
-        compiled = self.miss(grid, arguments, options)
+        self._learn(arguments)
+        try:
+            compiled = self.miss(grid, arguments, options)
+        except BaseException:
+            with self.lock:
+                if self.launch is None:  # what is refused shows nothing
+                    self.parts = self.plan = None
+            raise
         with self.lock:
             if self.launch is None and not self.is_forgotten:
-                self._generate(arguments)
+                self._generate(self._learn(arguments))
         return compiled
+
+    def _learn(self, arguments: "tuple[Any, ...]") -> "list[finding.Part]":
+        """What kind each argument is of, as the first launch shows it; later ones need not be of these kinds."""
+        with self.lock:
+            if self.parts is None:
+                values = dict(zip(self.names, arguments, strict=True))
+                self.plan, self.parts = self._planned(values), finding.parts(values, self.constants)
+            return self.parts
 
     def _bind(self, given: "tuple[Any, ...]", named: "dict[str, Any]") -> "tuple[tuple[Any, ...], dict[str, Any]]":
         """The values of all parameters in order, and the options.
@@ -190,19 +204,16 @@ class Kernel:
 
     # the generated functions
 
-    def _planned(self, arguments: "tuple[Any, ...]") -> "Plan | bool":
-        roles = {
-            name: direct.role(value, name in self.constants) for name, value in zip(self.names, arguments, strict=True)
-        }
+    def _planned(self, values: "dict[str, Any]") -> "Plan | None":
+        roles = {name: direct.role(value, name in self.constants) for name, value in values.items()}
         call, _attributes = self.session.driver.runtime.launches.of({})
         if not all(roles.values()) or call.configuration is None:
-            return False
+            return None
         return direct.Plan(roles, packing.configuration_order(call.configuration))
 
-    def _generate(self, arguments: "tuple[Any, ...]") -> None:
-        """Make the functions that find a launch; these arguments show what kind each is of."""
+    def _generate(self, parts: "list[finding.Part]") -> None:
+        """Make the functions that find a launch."""
         session, runtime = self.session, self.session.driver.runtime
-        parts = finding.parts(dict(zip(self.names, arguments, strict=True)), self.constants)
         names: dict[str, Any] = {
             "_nbx_table": self.table,
             "_nbx_variant": self.variant,
@@ -228,10 +239,9 @@ class Kernel:
             *generated.stream_lines("_nbx_device", long),
         ]
         by_grid = {"_nbx_grids": self.grids, "_nbx_bound": self.bound, "_nbx_demand": self.demand_arguments}
-        plan = self.plan if isinstance(self.plan, Plan) else None
         self.dynamic = finding.finder_of_grids(self.name, self.parameters, by_grid)
-        self.nothing = finding.nothing(parts, plan)
-        self.launch = finding.finder(self.name, self.parameters, parts, plan, before, names)
+        self.nothing = finding.nothing(parts, self.plan)
+        self.launch = finding.finder(self.name, self.parameters, parts, self.plan, before, names)
 
     def used_globals(self) -> "list[tuple[str, Any, dict[str, Any]]]":
         """The global variables that the kernel was compiled with: names, values, and where they are."""
@@ -290,15 +300,16 @@ class Kernel:
     def miss(self, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]") -> "Any":
         """A launch whose key is not there, or could not be made by the generated expression."""
         self._demand_session()
-        self.demand_arguments(arguments, options)
         try:
             key = self.key(arguments)
             entries = self.variant(options).entries
             entry = entries.get(key)
         except (keys.UnknownKindError, TypeError) as error:
+            self.demand_arguments(arguments, options)
             reason = "an option or constant that has no hash" if isinstance(error, TypeError) else f"a {error}"
             return self.fall_back(reason, grid, arguments, options)
         if entry is None:
+            self.demand_arguments(arguments, options)
             device = checking.arguments(self, arguments)
             entry = self._entry(entries, key, device, grid, arguments, options)
         if all(grid[:3]):
@@ -311,14 +322,15 @@ class Kernel:
         Raises: UnknownKindError; TypeError for a constant without a hash, when it is looked up.
         """
         parts: list[Any] = []
-        has_pointer = False
+        says_device = self.parts is not None and len(self.parts) == len(self.names)
+        has_array = False
         for name, value in zip(self.names, arguments, strict=True):
             if name in self.constants:
                 parts.append(keys.constant(value))
                 continue
             parts.append(keys.of(value))
-            has_pointer = has_pointer or (parts[-1].__class__ is int and parts[-1] >= keys.FIRST_POINTER)
-        if not has_pointer:
+            has_array = has_array or hasattr(type(value), keys.ATTRIBUTE)
+        if not (says_device and has_array):
             parts.append(self.session.driver.get_current_device())
         return tuple(parts)
 

@@ -123,13 +123,15 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
         plan = direct.Plan(roles, ["grid", b"", "stream"]) if has_plan and all(roles.values()) else None
         table = finding.Table()
 
-        def miss(_grid, given, _options, entries=table.entries, plan=plan):
+        parts, missed = finding.parts(dict(zip(names, first, strict=True)), {"BLOCK"}), []
+
+        def miss(_grid, given, _options, entries=table.entries, plan=plan, parts=parts, missed=missed):
+            missed.append(given)
             key = (*map(keys.of, given[:4]), keys.constant(given[4]))
-            if not any(part.__class__ is int and part >= keys.FIRST_POINTER for part in key[:4]):
+            if len(parts) > 5 or not any(isinstance(value, DeviceArray) for value in given[:4]):
                 key = (*key, 0)
             return entries.setdefault(key, Counted(key, plan)).key
 
-        parts = finding.parts(dict(zip(names, first, strict=True)), {"BLOCK"})
         sites = [finding.Site(grid, finding.nothing(parts, plan)) for grid in range(2)]
         options = dict.fromkeys(("enter", "exit", "hooks", "runtime", "compilation"))
         launch = finding.finder("add", parameters, parts, plan, (), {
@@ -146,7 +148,9 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
             key = miss(None, given, {}, {})
             site = values.random.choice(sites)
             assert launch(site, *given)[: len(key)] == key, given
+            missed.clear()
             assert launch(site, *given)[: len(key)] == key, given  # as at the last launch
+            assert not missed or list(map(type, given)) != list(map(type, first)), given
             found += len(table.seen) > 0
 
     assert found > 1000

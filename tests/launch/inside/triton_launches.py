@@ -372,13 +372,14 @@ def test_options_that_are_equal_and_not_the_same_are_told_apart(cuda):
     _simulation, runtime = cuda
     x = array(runtime, 64)
     asked = [
-        {"num_warps": 1, "enable_fp_fusion": True}, {"enable_fp_fusion": True, "num_warps": 1},
-        {"num_warps": 1, "enable_fp_fusion": 1}, {"enable_fp_fusion": 1, "num_warps": 1}, {}, {"num_warps": 8},
+        {"num_warps": 1, "launch_cooperative_grid": False}, {"launch_cooperative_grid": False, "num_warps": 1},
+        {"num_warps": 1, "launch_cooperative_grid": 0}, {"launch_cooperative_grid": 0, "num_warps": 1},
+        {}, {"num_warps": 8},
     ]  # fmt: skip
 
     for each in asked * 2 + [options for options in asked for _each in range(3)]:
         metadata = kernels.add[(1,)](x, x, x, 64, BLOCK=64, **each).metadata
-        wanted = {"num_warps": 4, "enable_fp_fusion": True} | each
+        wanted = {"num_warps": 4, "launch_cooperative_grid": False} | each
         assert repr({name: getattr(metadata, name) for name in wanted}) == repr(wanted)
 
     assert _fallbacks() == {}
