@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _DIMENSIONS = 64
 #: What reads so many extents or strides, and element types by the number that is read.
 _READERS: "dict[int | None, Any]" = {ndim: struct.Struct(f"@{ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)}
+#: The same for extents with their strides right behind them, as NumPy, CuPy and nbxrt have them.
+_BOTH: "dict[int, Any]" = {ndim: struct.Struct(f"@{2 * ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)}
 _KINDS = {dlpack.kind_word(kind.code, kind.itemsize * 8): kind for kind in DTYPES.values()}
 
 _name_of = function("PyCapsule_GetName", ctypes.c_char_p)
@@ -173,8 +175,12 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
         try:  # what was seen before was checked then
             memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
             read = _READERS[ndim if shape_at or not ndim else None]
-            steps = read(MEMORY, strides_at) if strides_at else None
-            shape, strides, kind, first, nbytes, highest = _layouts[word, read(MEMORY, shape_at), steps]
+            seen = (  # one read where it can be: the second costs a twentieth of all
+                _layouts[word, _BOTH[ndim](MEMORY, shape_at)]
+                if strides_at - shape_at == 8 * ndim
+                else _layouts[word, read(MEMORY, shape_at), read(MEMORY, strides_at) if strides_at else None]
+            )
+            shape, strides, kind, first, nbytes, highest = seen
         except (AttributeError, KeyError):
             memory_kind, device = place(runtime, *dlpack.parts_of_place(where))
             shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
@@ -221,6 +227,8 @@ def _layout(word: int, ndim: int, shape_at: int, strides_at: int) -> "tuple[Any,
         if len(_layouts) >= _SEEN:
             _layouts.clear()
         found = _layouts[word, shape, steps] = _measured(word, shape, steps)
+        if steps is not None or not ndim:
+            _layouts[word, (*shape, *(steps or ()))] = found
         return found
 
 
