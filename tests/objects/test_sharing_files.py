@@ -98,14 +98,14 @@ def test_memory_of_segments_is_not_pickled_by_itself_and_says_what_to_do(cuda: S
 
 
 def test_a_handle_has_a_file_of_each_piece_and_closes_it(cuda: Simulation) -> None:
-    buffer = nbxrt.Buffer(200 * MIB)
+    buffer = nbxrt.Buffer(400 * MIB)
     before = open_files()
 
     handle = buffer[100 * MIB : 101 * MIB].ipc_handle()
     whole = buffer.ipc_handle()
 
     assert 1 <= len(handle.files) <= 2 < len(whole.files)
-    assert sum(whole.sizes) >= 200 * MIB
+    assert sum(whole.sizes) >= 400 * MIB
     assert len(open_files()) == len(before) + len(handle.files) + len(whole.files)
     del handle, whole
     assert len(open_files()) == len(before)
@@ -142,7 +142,7 @@ def test_a_device_that_gives_no_files_says_so(cuda: Simulation) -> None:
 
 
 def test_files_that_do_not_arrive_are_told_and_leave_nothing(cuda: Simulation) -> None:
-    buffer = nbxrt.Buffer(200 * MIB)
+    buffer = nbxrt.Buffer(400 * MIB)
     before = open_files()
     sent = ForkingPickler.dumps(buffer.ipc_handle())
     received = ForkingPickler.loads(sent)
