@@ -6,8 +6,8 @@
 On a device, launches come in bursts that are short enough that the queue never fills, on the default stream, every
 way in turn and in both orders (the first of two variants that are measured looks slower). All launch the same kernel
 with 5 arguments (3 pointers, an integer, a constant), and one with 15 (matmul). `bare` is the vendor's launch function
-called through ctypes with prebuilt objects, and nothing packed: what no Python launcher can go below. Triton's own way
-needs torch on Triton up to 3.7, and is left out where that is not installed. Prints JSON.
+called through ctypes with prebuilt objects, one by one, and nothing packed. Triton's own way needs torch on Triton
+up to 3.7, and is left out where that is not installed. Prints JSON.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import contextlib
 import sys
 
 from nbxrt import errors
+from nbxrt.device import put_back
 from nbxrt.launch import checking, descriptors, streams, targets
 from nbxrt.launch.launcher import Launcher, Shape
 from nbxrt.objects.device import Device
@@ -146,6 +147,7 @@ class Utils:
         A kernel that wants more shared memory than usual is given it.
         Raises: DeviceError.
         """
+        put_back(self._runtime)  # a pre-run hook may have switched
         loaded: tuple[int, int, int, int, int] = Device(device, runtime=self._runtime).on(
             self._load, name, binary, shared, device
         )
@@ -222,6 +224,7 @@ class TritonLauncher:
         *given: "Any",
     ) -> None:
         extents = checking.extents((grid_x, grid_y, grid_z), self.shape.name, most=self._most_blocks)
+        put_back(self._runtime)  # a pre-run hook may have switched
         self._call_hook(enter_hook, launch_metadata)
         self._device.on(self._launch, extents, stream, function, given)
         self._call_hook(exit_hook, launch_metadata)

@@ -253,6 +253,25 @@ def test_a_hook_that_leaves_another_device_current_changes_neither_the_launch_no
     assert [launch.device for launch in simulation.launches()] == [0] * (way != "and fails" or which == "exit")
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["first", "known"])
+def test_a_pre_run_hook_that_switches_behind_nbxrt_does_not_move_the_launch(known, cuda):
+    simulation, runtime = cuda
+    nbxrt.Device(0, runtime=runtime).set_current()
+    x = array(runtime, 64)
+    if known:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    kernels.add.add_pre_run_hook(lambda *_given, **_named: runtime.cudaSetDevice(1))
+    try:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    finally:
+        kernels.add.pre_run_hooks.clear()
+    assert runtime.cudaGetDevice(ctypes.byref(found := ctypes.c_int(-1))) == 0
+    runtime.sync()
+
+    assert found.value == 0
+    assert [launch.device for launch in simulation.launches()] == [0] * (1 + known)
+
+
 def test_what_is_left_to_triton_runs_on_the_device_of_its_arrays(cuda, hooks):
     simulation, runtime = cuda
     here, there = array(runtime, 64), array(runtime, 64, device=1)
