@@ -89,11 +89,15 @@ class Direct:
         self._pool: list[Any] = []
 
     def kept(self, values: "Sequence[Any]", grid: "Grid") -> "tuple[Any, ...] | None":
-        """What is kept for these values of all parameters and this grid; None where they are no integers."""
+        """What is kept for these values of all parameters and this grid; None where they are no integers that fit."""
         numbers = [values[at] for at in self._numbers]
         if any(value.__class__ is not int for value in numbers):
             return None
-        before, *after = self._fixed(numbers, self._shape.grid_bytes(grid[:3]))
+        extents = self._shape.grid_bytes(grid[:3])
+        try:
+            before, *after = self._fixed(numbers, extents)
+        except OverflowError:
+            return None
         pool = self._pool
         return pool.pop, pool.append, self.fresh, self._pack, before, self._compiled, self._device, *after
 

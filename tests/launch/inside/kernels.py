@@ -29,6 +29,11 @@ def floats(out, a, b: tl.float16, c: tl.bfloat16, d: tl.float32, e: tl.float64):
 
 
 @triton.jit
+def half(out, a: tl.float16):
+    tl.store(out, a.to(tl.float32))
+
+
+@triton.jit
 def tuples(out, pair, n):
     tl.store(out + 0, (pair[0] + pair[1] + n).to(tl.float32))
 

@@ -628,6 +628,7 @@ def test_measuring_needs_no_torch(cuda):
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, grid=(1,)), ValueError, "`add`: `grid` is no parameter"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, warmup=True), ValueError, "`add`: `warmup` is no parameter"),
         (lambda x: kernels.floats[(1,)](x, 1.0, 1e6, 1.0, 1.0, 1.0), ValueError, "argument `b` of `floats`"),
+        (lambda x: kernels.half[(1,)](x, 10**6 + 1), ValueError, "argument `a` of `half`: float too large"),
         (lambda x: kernels.add[(1, -2)](x, x, x, 1, BLOCK=64), ValueError, "the grid's y of `add` is -2"),
         (lambda x: kernels.add[(1.5,)](x, x, x, 1, BLOCK=64), TypeError, "the grid's x of `add` is an integer"),
         (lambda x: kernels.add[1](x, x, x, 1, BLOCK=64), TypeError, "a tuple of one to three extents"),
@@ -648,6 +649,7 @@ def test_bad_input_is_refused_before_anything_is_launched(call, error, says, is_
     for _each in range(3 if is_known else 0):
         kernels.add[(1,)](x, x, x, 64, BLOCK=64)
         kernels.annotated[(1,)](x, 1, 1, 1, 1, 1, 1, 1, 1)
+        kernels.half[(1,)](x, 3)
         runtime.sync()
         simulation.clear()
 
