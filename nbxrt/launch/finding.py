@@ -180,9 +180,10 @@ def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, val
         *(f"        {each.asked}" for each in parts if each.asked),
         "        _nbx_known = _nbx_site.last",
         "        if _nbx_options:",
-        "            _nbx_asked = _nbx_options, [*_nbx_options, *_map(_type, _nbx_options.values())]",
-        "            _nbx_before, _nbx_known = _nbx_site.optional",
-        "            if _nbx_asked != _nbx_before: _nbx_known = _nbx_nothing",
+        # types first, so that values are compared with those of their own type alone
+        "            _nbx_asked = [*_nbx_options, *_map(_type, _nbx_options.values())], _nbx_options",
+        "            _nbx_former, _nbx_known = _nbx_site.optional",
+        "            if _nbx_asked != _nbx_former: _nbx_known = _nbx_nothing",
         f"        {bound} = _nbx_known",
         f"        if not ({same}):",
         f"            _nbx_here = _nbx_variants[{KEY_OF_OPTIONS}] if _nbx_options else _nbx_table",
