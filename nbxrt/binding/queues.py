@@ -3,6 +3,8 @@
 What is done to a queue or a mark is steps of the backend's file (`policies`); here is what needs a memory of its own.
 """
 
+from _thread import get_ident
+
 from nbxrt import errors, locks
 from nbxrt.binding.failures import unknown
 from nbxrt.locks import is_mine
@@ -48,6 +50,21 @@ class Stream:
         return self._policy.failure(code, "work that was given to the stream before")
 
 
+class Walks:
+    """The threads that walk over streams now, each as often as it does. What ends waits for them, and nobody else."""
+
+    def __init__(self, after: "Callable[[], None]") -> None:
+        self.threads: list[int] = []
+        self._after = after
+
+    def __enter__(self) -> None:
+        self.threads.append(get_ident())
+
+    def __exit__(self, *_failure: object) -> None:
+        self.threads.remove(get_ident())
+        self._after()
+
+
 class Queues:
     """Streams that are the vendor's queues.
 
@@ -68,12 +85,12 @@ class Queues:
         self._defaults: dict[State, Stream] = {}
         #: The queues of each device, that of its default stream among them where it was used.
         self.by_state: dict[State, tuple[int, ...]] = {}
-        #: Held while all streams of a device are walked, and while one ends: its queue must not go meanwhile.
-        self.guard = locks.RLock()
+        #: Entered while all streams of a device are walked: no queue of theirs goes meanwhile.
+        self.walks = Walks(self._release_ended)
         #: Held while `by_state` changes, and for nothing else: a default stream is made under the lock of the devices.
         self._listing = locks.RLock()
-        #: Streams that have ended, whose queues are still to be released.
-        self._ended: list[Stream] = []
+        #: Streams that nobody finds any more, whose queues are still to be released, and who walked when they ended.
+        self._ended: list[tuple[Stream, set[int]]] = []
         self._create, self._destroy = (binder.part("queues", part) for part in ("create", "destroy"))
         #: The parts that a file may leave out; None where it does.
         self._wait, self._status, self._finish, self._release, self._idle, self._error, self._keep = (
@@ -142,9 +159,9 @@ class Queues:
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked; the streams are the parent's."""
-        self.guard = locks.RLock()
         self._listing = locks.RLock()
         self._ended.clear()
+        self.walks.threads.clear()
         self._of_parent = self._of_parent or bool(self.records)
         for kept in (self.records, self._defaults, self.by_state):
             kept.clear()
@@ -174,20 +191,30 @@ class Queues:
         return record
 
     def end(self, record: Stream) -> None:
-        """Wait for a stream and release its queue; later, where the thread walks over the streams just now."""
+        """Wait for a stream and release its queue; where somebody walks over the streams, he does it afterwards.
+
+        Nobody is waited for: a finalizer may end a stream inside of what the walker waits for.
+        """
         try:
             self.drain(record)
         finally:
-            self._ended.append(record)
-            if not is_mine(self.guard):
-                with self.guard:
-                    while self._ended:
-                        self._release_queue(self._ended.pop())
+            if self._defaults.get(record.state) is record:
+                del self._defaults[record.state]
+            self._list(record.state, lambda queues: tuple([queue for queue in queues if queue != record.queue]))
+            self._ended.append((record, {*self.walks.threads.copy()}))
+            self._release_ended()
+
+    def _release_ended(self) -> None:
+        for ended in self._ended.copy():
+            record, walkers = ended
+            if walkers.isdisjoint(self.walks.threads.copy()):
+                try:
+                    self._ended.remove(ended)
+                except ValueError:  # another thread does it, or a finalizer
+                    continue
+                self._release_queue(record)
 
     def _release_queue(self, record: Stream) -> None:
-        if self._defaults.get(record.state) is record:
-            del self._defaults[record.state]
-        self._list(record.state, lambda queues: tuple([queue for queue in queues if queue != record.queue]))
         try:
             self._destroy(record.state, record.queue)
         finally:
@@ -269,7 +296,7 @@ class Queues:
 
     def drain_all(self, state: "State") -> None:
         """Wait until every stream of a device has finished. Raises: DeviceError of work that failed."""
-        with self.guard:
+        with self.walks:
             for record in self._records_of(state):
                 self.drain(record)
 

@@ -389,7 +389,7 @@ def _each(script: Script, members: str, owner: str, member: str, steps: "tuple[S
     variable = script.bind(member)
     kept = script.share("queues", queues)
     loop = [f"for {variable} in {listed}.get({script.owner(owner)}, ()):", *_deeper(script.inner(steps))]
-    return [f"with {kept}.guard:", *_deeper(loop)]  # no member ends meanwhile
+    return [f"with {kept}.walks:", *_deeper(loop)]  # no member ends meanwhile
 
 
 def _boxed(script: Script, targets: "tuple[str, ...]") -> str:

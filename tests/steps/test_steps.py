@@ -224,12 +224,11 @@ def test_what_another_thread_works_with_is_not_released_under_it(shelf: Callable
     opened = shelf()
     runtime = opened.runtime
     runtime.free(runtime.malloc(64))
-    runtime.sync()
+    stream = runtime._binder.policy("queues").of_current()
     kept = opened["live"]
-    queues = runtime._binder.policy("queues")
     other = threading.Thread(target=runtime.sync)
 
-    with queues.guard:  # which the other thread waits for
+    with stream.draining:  # which the other thread waits for
         other.start()
         while not nbxrt.locks.others_are_inside(runtime.name):
             pass
@@ -239,6 +238,27 @@ def test_what_another_thread_works_with_is_not_released_under_it(shelf: Callable
     runtime._binder.release()
 
     assert opened["live"] == 0
+
+
+def test_a_stream_that_a_finalizer_ends_goes_once_nobody_walks_to_it_and_the_walker_is_not_waited_for(
+    shelf: Callable[..., Shelf],
+) -> None:
+    opened = shelf()
+    runtime = opened.runtime
+    waited_for, dropped = runtime.stream_create(), runtime.stream_create()
+    queues = runtime._binder.policy("queues")
+    live = opened["live"]
+    other = threading.Thread(target=runtime.sync)
+
+    with queues.find(waited_for).draining:  # a finalizer runs here, and the other thread waits for it
+        other.start()
+        while not queues.walks.threads:
+            pass
+        runtime.stream_destroy(dropped)
+        assert opened["live"] == live
+    other.join()
+
+    assert opened["live"] == live - 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
