@@ -187,7 +187,8 @@ class Heap:
         found: list[tuple[int, int]] = []
         while bins:
             bin_ = bins.pop()
-            bin_.clean = self.is_large or bin_.clean
+            if bins is self.dirty:
+                bin_.clean = True  # before it is emptied: who appends meanwhile tells again
             nbytes = bin_.nbytes
             try:
                 while bin_:

@@ -103,6 +103,22 @@ def test_small_blocks_are_joined_before_memory_is_said_to_be_out(
     assert reclaimed == []
 
 
+def test_no_block_is_lost_whose_size_was_forgotten_while_it_was_held(
+    pool: nbxrt.DeviceAllocator, monkeypatch: pytest.MonkeyPatch, left: Callable[[], list[Any]]
+) -> None:
+    monkeypatch.setattr("nbxrt.memory.pool.MOST_SIZES", 4)
+    first, second = pool.malloc(512), pool.malloc(512)
+    for ptr in [pool.malloc(nbytes * 1024) for nbytes in range(1, 8)]:
+        pool.free(ptr)
+
+    pool.free(first)
+    pool.stats(0)  # joins what waits
+    pool.free(second)
+    pool.trim()
+
+    assert left() == []
+
+
 def test_streams_do_not_share_blocks(pool: nbxrt.DeviceAllocator) -> None:
     stream = pool.runtime.stream_create()
     ptr = pool.malloc(MIB)
