@@ -64,7 +64,7 @@ class Counters(Marks):
             counter.value = value
             point = Point(self, counter, value, work)
             self._queues.keep(record.state, work)
-            self._queues.pend(record, work)
+        self._queues.pend(record, work)  # it may wait, and who is waited for may record in a finalizer
         target.replace(point)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
@@ -84,7 +84,7 @@ class Counters(Marks):
         """The counter of a stream, made when it is first needed."""
         if record.counter is None:
             made = Counter(self, record)
-            with record.draining:
+            with record.lock:
                 if record.counter is None:
                     record.counter = made
             if record.counter is not made:  # another thread was quicker, or a finalizer

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +162,25 @@ def test_more_work_than_a_queue_holds_is_taken(metal: Any) -> None:
 
     assert _read(address, 64) == bytes([199]) * 64
     metal.free(address)
+    metal.stream_destroy(stream)
+
+
+def test_a_finalizer_may_record_an_event_where_another_thread_waits_that_records_one(stub: Stub, metal: Any) -> None:
+    stream, mine, theirs = metal.stream_create(), metal.event_create(), metal.event_create()
+    queue = metal._binder.policy("queues").find(stream)
+    other = threading.Thread(target=lambda: [metal.event_record(theirs, stream) for _each in range(40)])
+
+    with queue.draining:  # a finalizer runs here
+        other.start()
+        while len(queue.in_flight) <= 32:  # then the other thread waits for room
+            time.sleep(0.001)
+        metal.event_record(mine, stream)
+    other.join()
+
+    metal.stream_sync(stream)
+    assert [metal.event_query(each) for each in (mine, theirs)] == [True, True]
+    metal.event_destroy(mine)
+    metal.event_destroy(theirs)
     metal.stream_destroy(stream)
 
 
