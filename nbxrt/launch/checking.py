@@ -28,7 +28,7 @@ def most_blocks(runtime: "Runtime", devices: "Sequence[int]") -> "tuple[int, int
 
     def along(word: "Any") -> int:
         told = [_told(runtime, word, device) for device in devices]
-        return min(max(told), MOST_BLOCKS)
+        return min(max(told, default=MOST_BLOCKS), MOST_BLOCKS)
 
     return along("max_grid_x"), along("max_grid_y"), along("max_grid_z")
 

@@ -1,5 +1,6 @@
 """One installation of nbxrt in Triton: its driver, the kernels that were seen, and what was left to Triton's `run`."""
 
+import functools
 import gc
 import threading
 import weakref
@@ -36,10 +37,13 @@ class Session:
         #: By identity, for the hash of a kernel of Triton's is that of its text; none is kept alive.
         self.kernels: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.lock = threading.RLock()  # a finalizer may launch
-        #: The largest grid that a device takes.
-        self.most_blocks = checking.most_blocks(driver.runtime, range(driver.runtime.device_count()))
         #: Compiled kernels that have a module, or may come to one, while this is installed.
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @functools.cached_property
+    def most_blocks(self) -> "tuple[int, int, int]":
+        """The largest grid that a device takes. It is asked for at the first launch: processes may fork before."""
+        return checking.most_blocks(self.driver.runtime, range(self.driver.runtime.device_count()))
 
     def kernel(self, jit: "Any") -> Kernel:
         """What belongs to a kernel of Triton, made at its first launch."""

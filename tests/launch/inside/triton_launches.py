@@ -750,6 +750,13 @@ def test_no_launch_of_many_threads_is_torn(cuda, stub):
 # in and out
 
 
+@pytest.mark.parametrize("devices", [0, 2])
+def test_installing_asks_nothing_of_the_vendor_so_that_processes_can_be_forked_afterwards(devices, simulate):
+    simulation, _runtime = simulate(devices=devices)
+
+    assert simulation.log() == []
+
+
 def test_taking_nbxrt_out_leaves_triton_as_it_was(simulate):
     before = JITFunction.run, JITFunction.__dict__.get("__getitem__"), triton.runtime.driver._active
     _simulation, runtime = simulate()
