@@ -44,7 +44,12 @@ class Site:
     __slots__ = ("grid", "last", "optional")
 
     def __init__(self, grid: "Grid", last: "tuple[Any, ...]") -> None:
-        self.grid, self.last = grid, last
+        self.grid = grid
+        self.forget(last)
+
+    def forget(self, last: "tuple[Any, ...]") -> None:
+        """Have no launch but `last`, which is like no other: what was launched is not kept by who holds the grid."""
+        self.last = last
         self.optional: tuple[Any, tuple[Any, ...]] = (None, last)
 
 

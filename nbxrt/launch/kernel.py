@@ -94,7 +94,11 @@ class Kernel:
             names["_nbx_odd"] = self._anew
             names["_nbx_enter"] = (self,)  # that it asks `_nbx_odd`, whatever it knows
         self.launch = None
+        for found in list(self.grids.values()):
+            found.__self__.forget(self.nothing)
         for table in (self.table, *self.variants.values()):
+            for site, *_values in list(table.seen):
+                site.forget(self.nothing)
             table.entries.clear()
             table.seen.clear()
         self.table = finding.Table()

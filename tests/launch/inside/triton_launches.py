@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
+import gc
 import threading
 import types
+import weakref
 
 import kernels
 import numpy as np
@@ -463,6 +466,21 @@ def test_who_clears_tritons_caches_has_kernels_compiled_anew(cuda):
     assert [kernels.add[(1,)](x, x, x, 64, BLOCK=64) for _each in range(3)] == [anew] * 3
 
 
+def test_what_was_compiled_is_let_go_of_by_who_holds_a_launch_of_it(cuda):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+    kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    held = kernels.add[(1,)]
+    for options in ({}, {"num_warps": 1}):
+        alive = [weakref.ref(held(x, x, x, 64, BLOCK=64, **options)) for _each in range(4)]
+        kernels.add.device_caches.clear()
+        gc.collect()
+
+        assert [each() for each in alive] == [None] * 4
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+        held = kernels.add[(1,)]
+
+
 def test_memory_in_a_tuple_or_a_descriptor_is_kept_as_long_as_the_kernel_needs_it(cuda):
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -688,9 +706,6 @@ def test_parameters_and_kernels_may_have_any_name(cuda):
 
 
 def test_a_kernel_that_is_written_anew_frees_the_former(cuda):
-    import gc
-    import weakref
-
     simulation, runtime = cuda
     x = array(runtime, 64)
     kernel = JITFunction(kernels.unaligned.fn)
@@ -787,9 +802,6 @@ def test_what_was_bound_to_a_grid_before_does_not_launch_afterwards(simulate):
 
 
 def test_a_runtime_that_is_forgotten_is_kept_by_nothing_of_tritons(simulate):
-    import gc
-    import weakref
-
     _simulation, runtime = simulate()
     x = array(runtime, 64)
     kernels.add[(1,)](x, x, x, 64, BLOCK=64)
