@@ -56,19 +56,25 @@ CONSTANT = "{n} if _type({n}) is _int else _constant({n})"
 
 
 def constant(value: "Any") -> "Any":
-    """The key of a constant of the compilation: 1, True and 1.0 are equal and yet not the same; NaN is one constant."""
+    """The key of a constant of the compilation: 1, True and 1.0 are equal and yet not the same; NaN is one constant.
+
+    An object may change what it says and stay the same object: its hash tells.
+    Raises: TypeError for one without a hash.
+    """
     kind = value.__class__
     if kind is tuple:
         return (tuple, tuple(map(constant, value)))
     if kind is float and math.isnan(value):
         return (float, "nan")
-    return value if kind is int else (kind, value)
+    if kind is int:
+        return value
+    return (kind, value) if kind in PLAIN or kind is float else (kind, value, hash(value))
 
 
 def of(value: "Any") -> "Any":
     """The key of an argument.
 
-    Raises: UnknownKindError.
+    Raises: UnknownKindError; TypeError for a constant without a hash.
     """
     kind = value.__class__
     if kind is int:
@@ -93,7 +99,7 @@ def _special(kind: type, value: "Any") -> "Any":
         described = (tuple(value.block_shape), len(value.shape), value.padding)
         return (kind, of(value.base), *described, getattr(value, "round_f32_to_tf32", False))
     if kind.__name__ == "JITFunction":
-        return (kind, value)
+        return constant(value)
     raise UnknownKindError(kind.__name__)
 
 

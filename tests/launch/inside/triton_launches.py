@@ -441,6 +441,30 @@ def test_constants_that_are_no_numbers_are_one_constant(cuda):
     assert nbxrt.triton.stats()["compiled"] == 1
 
 
+@dataclasses.dataclass(unsafe_hash=True)
+class Size:
+    number: int
+
+
+@triton.jit
+def sized(out, size: tl.constexpr):
+    tl.store(out, size.number)
+
+
+def test_a_constant_that_says_something_else_now_is_another_one(cuda):
+    _simulation, runtime = cuda
+    x, size = array(runtime, 64), Size(3)
+
+    before = [sized[(1,)](x, size) for _each in range(4)]
+    size.number = 4
+    after = [sized[(1,)](x, size) for _each in range(4)]
+
+    assert before == [before[0]] * 4
+    assert after == [after[0]] * 4
+    assert after[0] is not before[0]
+    assert _fallbacks() == {}
+
+
 def test_numbers_of_numpy_that_are_floats_are_left_to_triton(cuda):
     simulation, runtime = cuda
     x = array(runtime, 64)
