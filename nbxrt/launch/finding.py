@@ -27,7 +27,7 @@ ABSENT = object()
 
 
 #: The key of options in a kernel's `variants`, where all their values are plain.
-KEY_OF_OPTIONS = "*_nbx_options.items(), *_map(_type, _nbx_options.values())"
+KEY_OF_OPTIONS = "*_nbx_options.items(), *_nbx_map(_nbx_type, _nbx_options.values())"
 
 
 def key_of_options(options: "Mapping[str, Any]") -> "tuple[Any, ...]":
@@ -97,24 +97,25 @@ def parts(arguments: "Mapping[str, Any]", constants: "Container[str]") -> "list[
 def _part(name: str, value: "Any", is_constant: bool) -> Part:
     """The part of an argument of which one value is known; others that come later need not be of its kind."""
     kind = value.__class__
-    with_type = f"{name}, _type({name})"
+    with_type = f"{name}, _nbx_type({name})"
     if is_constant:
         key = keys.CONSTANT.format(n=name)
-        same = f"({name} is {{last}} or _type({name}) is _type({{last}}) and {name} == {{last}})"
+        same = f"({name} is {{last}} or _nbx_type({name}) is _nbx_type({{last}}) and {name} == {{last}})"
         if kind in keys.PLAIN:
-            return Part(with_type, key, f"_type({name}) in _plain", name, same)
+            return Part(with_type, key, f"_nbx_type({name}) in _nbx_plain", name, same)
         return _asked(f"_nbx_key_{name}", key)
     if kind is int:
-        same = f"({name} is {{last}} or _type({name}) is _int and {name} == {{last}})"
-        return Part(with_type, keys.INTEGER.format(n=name), f"_type({name}) is _int", name, same)
+        same = f"({name} is {{last}} or _nbx_type({name}) is _nbx_int and {name} == {{last}})"
+        return Part(with_type, keys.INTEGER.format(n=name), f"_nbx_type({name}) is _nbx_int", name, same)
     if value is None:
-        return Part(f"_type({name})", f"_key({name})", f"{name} is None", "", f"{name} is None")
+        return Part(f"_nbx_type({name})", f"_nbx_key({name})", f"{name} is None", "", f"{name} is None")
     if kind is float:
-        return Part(f"_type({name})", f"_key({name})", f"_type({name}) is _float", "", f"_type({name}) is _float")
+        is_float = f"_nbx_type({name}) is _nbx_float"
+        return Part(f"_nbx_type({name})", f"_nbx_key({name})", is_float, "", is_float)
     if hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr"):
         key = f"{name}.{keys.ATTRIBUTE}"
         return Part(key, key, "", key, f"{key} is {{last}}")  # keys.py has each key once
-    return _asked(f"_nbx_key_{name}", f"_key({name})")
+    return _asked(f"_nbx_key_{name}", f"_nbx_key({name})")
 
 
 def nothing(parts: "Sequence[Part]", plan: "Plan | None") -> "tuple[Any, ...]":
@@ -155,16 +156,16 @@ def finder(
         *(launching if plan is None else _launch_lines(plan, lines_before, given, values)),
     ]
     names |= {
-        "_int": int,
-        "_float": float,
-        "_type": type,
-        "_map": map,
-        "_integer": keys.integer,
-        "_key": keys.of,
-        "_constant": keys.constant,
-        "_plain": keys.PLAIN,
-        "_Empty": IndexError,
-        "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
+        "_nbx_int": int,
+        "_nbx_float": float,
+        "_nbx_type": type,
+        "_nbx_map": map,
+        "_nbx_integer": keys.integer,
+        "_nbx_key": keys.of,
+        "_nbx_constant": keys.constant,
+        "_nbx_plain": keys.PLAIN,
+        "_nbx_Empty": IndexError,
+        "_nbx_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
         "_nbx_nothing": nothing(parts, plan),
         "_nbx_Unseen": (KeyError, AttributeError, TypeError, keys.UnknownKindError, UnboundLocalError),
     }
@@ -186,7 +187,7 @@ def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, val
         "        _nbx_known = _nbx_site.last",
         "        if _nbx_options:",
         # types first, so that values are compared with those of their own type alone
-        "            _nbx_asked = [*_nbx_options, *_map(_type, _nbx_options.values())], _nbx_options",
+        "            _nbx_asked = [*_nbx_options, *_nbx_map(_nbx_type, _nbx_options.values())], _nbx_options",
         "            _nbx_former, _nbx_known = _nbx_site.optional",
         "            if _nbx_asked != _nbx_former: _nbx_known = _nbx_nothing",
         f"        {bound} = _nbx_known",
@@ -211,10 +212,10 @@ def _launch_lines(plan: "Plan", lines_before: "Sequence[str]", given: str, value
         *lines_before,
         *generated.memory_lines(plan.arrays),
         "    try: _nbx_slot = _nbx_take()",
-        "    except _Empty: _nbx_slot = _nbx_fresh()",
+        "    except _nbx_Empty: _nbx_slot = _nbx_fresh()",
         "    _nbx_buffer, _nbx_arguments = _nbx_slot",
         f"    try: _nbx_pack(_nbx_buffer, {BEGIN}, {', '.join(plan.written)})",
-        f"    except _Odd: return _nbx_long(_nbx_site.grid, {values}, _nbx_options)",
+        f"    except _nbx_Odd: return _nbx_long(_nbx_site.grid, {values}, _nbx_options)",
         "    _nbx_code = _nbx_call(*_nbx_arguments)",
         "    _nbx_give(_nbx_slot)",
         f"    if _nbx_code: return _nbx_refused(_nbx_code, _nbx_s, _nbx_site.grid, {values}, _nbx_options)",

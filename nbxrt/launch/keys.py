@@ -47,12 +47,13 @@ def integer(value: int) -> int:
     return (4 if -(2**63) <= value < 2**63 else 8 if 0 <= value < 2**64 else 16) + (not value & 15)
 
 
-#: The same as text, for generated functions: `{n}` is the argument, `_key` is `of`, `_type` and `_int` what they say.
+#: The same as text, for generated functions: `{n}` is the argument, `_nbx_key` is `of`; no name is one that a kernel's
+#: parameter may have.
 INTEGER = (
-    "((2 if {n} == 1 else 0 if {n} & 15 else 1) if -2147483648 <= {n} < 2147483648 else _integer({n})) "
-    "if _type({n}) is _int else _key({n})"
+    "((2 if {n} == 1 else 0 if {n} & 15 else 1) if -2147483648 <= {n} < 2147483648 else _nbx_integer({n})) "
+    "if _nbx_type({n}) is _nbx_int else _nbx_key({n})"
 )
-CONSTANT = "{n} if _type({n}) is _int else _constant({n})"
+CONSTANT = "{n} if _nbx_type({n}) is _nbx_int else _nbx_constant({n})"
 
 
 def constant(value: "Any") -> "Any":

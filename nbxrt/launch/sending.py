@@ -50,8 +50,8 @@ def sender(
         "_nbx_pointer": ctypes.c_void_p,
         **of_streams(runtime),
         "_nbx_bfloat16": bfloat16,
-        "_Empty": IndexError,
-        "_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
+        "_nbx_Empty": IndexError,
+        "_nbx_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
     }
     everything = ", ".join(["_nbx_grid", *arguments])
     slow = f"_nbx_slow({everything})"
@@ -62,7 +62,7 @@ def sender(
         *generated.stream_lines(device, slow),
         *generated.memory_lines(_arrays(shape, arguments)),
         "    try: _nbx_slot = _nbx_take()",
-        "    except _Empty: _nbx_slot = _nbx_fresh()",
+        "    except _nbx_Empty: _nbx_slot = _nbx_fresh()",
         "    _nbx_buffer, _nbx_configuration, _nbx_arguments = _nbx_slot",
         *_pack_lines(shape, arguments, names, everything),
         *_call_lines(shape),
@@ -112,7 +112,7 @@ def _pack_lines(
         return []
     return [
         f"    try: _nbx_pack(_nbx_buffer, {shape.slots.begin}, {', '.join(values)})",
-        f"    except _Odd: return _nbx_slow({everything})",
+        f"    except _nbx_Odd: return _nbx_slow({everything})",
     ]
 
 

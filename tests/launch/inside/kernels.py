@@ -87,8 +87,8 @@ def copy_blocks(first, n, second):
 
 
 @triton.jit
-def named(out, self, jit, arguments, _type):
-    tl.store(out, self + jit + arguments + _type)
+def named(out, self, jit, arguments, _type, _Empty):
+    tl.store(out, self + jit + arguments + _type + _Empty)
 
 
 @triton.jit

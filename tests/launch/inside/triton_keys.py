@@ -158,9 +158,8 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
 
 @pytest.mark.parametrize("value", [*EDGES, True, 1.0, None, tl.constexpr(3)], ids=str)
 def test_generated_keys_are_those_of_the_long_way(value):
-    generated = eval(
-        keys.INTEGER.format(n="n"), {"n": value, "_integer": keys.integer, "_key": keys.of, "_type": type, "_int": int}
-    )
+    names = {"n": value, "integer": keys.integer, "key": keys.of, "type": type, "int": int}
+    generated = eval(keys.INTEGER.format(n="_nbx_n"), {f"_nbx_{name}": each for name, each in names.items()})
 
     assert generated == keys.of(value)
 

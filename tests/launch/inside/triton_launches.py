@@ -719,13 +719,13 @@ def test_parameters_and_kernels_may_have_any_name(cuda):
 
     for _each in range(2):
         for grid in ((1,), lambda _meta: (1,)):
-            kernels.named[grid](x, self=5, jit=6, arguments=7, _type=8)
+            kernels.named[grid](x, self=5, jit=6, arguments=7, _type=8, _Empty=9)
             renamed[grid](x, 5)
-        kernels.named.run(x, self=5, jit=6, arguments=7, _type=8, grid=(1,), warmup=False)
+        kernels.named.run(x, self=5, jit=6, arguments=7, _type=8, _Empty=9, grid=(1,), warmup=False)
     runtime.sync()
 
     values = [[int.from_bytes(each, "little") for each in launch.arguments[1:-2]] for launch in simulation.launches()]
-    assert values == [[5, 6, 7, 8], [5]] * 2 + [[5, 6, 7, 8]] + [[5, 6, 7, 8], [5]] * 2 + [[5, 6, 7, 8]]
+    assert values == [[5, 6, 7, 8, 9], [5], [5, 6, 7, 8, 9], [5], [5, 6, 7, 8, 9]] * 2
     assert _fallbacks() == {}
 
 
