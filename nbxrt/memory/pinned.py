@@ -36,7 +36,8 @@ class Here:
 class PinnedPool:
     """The page-locked memory of a process. Its lock guards what waits; the vendor's calls are made outside it.
 
-    A finalizer may come in between inside the lock too. A block is had by whoever takes it out of `_waiting`.
+    A finalizer may come in between inside the lock too. A block is had by whoever takes it out of `_order`; what
+    `_waiting` says of it is a hint, which may come late.
     """
 
     def __init__(self, runtime: "Runtime", captures: "Captures") -> None:
@@ -68,13 +69,16 @@ class PinnedPool:
 
     def _waiting_block(self, size: int) -> int:
         with self._lock:
-            try:
-                address = self._waiting[size].pop()
-            except LookupError:  # no list of them, or an empty one
-                return 0
-            self._order.pop(address, None)
-            self.kept -= size
-            return address
+            blocks = self._waiting.get(size, [])
+            while blocks:
+                try:
+                    address = blocks.pop()
+                except IndexError:  # a finalizer took the last one
+                    break
+                if self._order.get(address) == size and self._order.pop(address, 0):
+                    self.kept -= size
+                    return address
+            return 0
 
     def _obtain(self, size: int) -> int:
         self._captures.demand_none("page-locked memory cannot be had")
@@ -110,9 +114,9 @@ class PinnedPool:
     def settle(self, address: int, size: int) -> None:
         """Keep a block for later."""
         with self._lock:
-            self._waiting.setdefault(size, []).append(address)
             self._order[address] = size
             self.kept += size
+            self._waiting.setdefault(size, []).append(address)
 
     def trim(self, keep: int) -> int:
         """Release what waits, the oldest first, as long as more than `keep` bytes wait; how much it was.
@@ -140,12 +144,17 @@ class PinnedPool:
                 if self.kept <= keep or self._captures:
                     return given_back
                 try:
-                    address, size = next(iter(self._order.items()))
-                    self._waiting[size].remove(address)
-                except (RuntimeError, StopIteration, ValueError):  # a finalizer has freed or taken a block just now
+                    address = next(iter(self._order))
+                    size = self._order.pop(address)
+                except StopIteration:  # the thread that the finalizer interrupts has the last one
+                    return given_back
+                except (RuntimeError, KeyError):  # a finalizer has freed or taken a block just now
                     continue
-                self._order.pop(address, None)
                 self.kept -= size
+                try:  # noqa: SIM105  # contextlib is not imported yet
+                    self._waiting[size].remove(address)
+                except (KeyError, ValueError):  # the list is told later
+                    pass
             try:
                 self._vendor_free(address)
             except BaseException:

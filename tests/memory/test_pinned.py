@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -83,6 +84,50 @@ def test_everything_is_released_by_a_trim(account: nbxrt.DeviceAllocator, left: 
 
     assert left() == []
     assert account.stats(0)["pinned_reserved"] == 0
+
+
+@pytest.mark.parametrize("keep", [0, 4096])
+def test_a_finalizer_may_take_or_give_a_block_or_trim_anywhere(
+    account: nbxrt.DeviceAllocator, left: Callable[[], list[Any]], keep: int
+) -> None:
+    """At each call in turn; what it takes it keeps, and then no hint of the block is right."""
+    held: list[int] = []
+    finalizers: list[Callable[[], object]] = [
+        lambda: held.append(account.malloc_host(100)),
+        lambda: account.free_host(given),
+        lambda: account._pinned.trim(0),
+    ]
+
+    class At:
+        def __init__(self, number: int, finalizer: Callable[[], object]) -> None:
+            self.left, self.finalizer = number, finalizer
+
+        def __call__(self, frame: Any, _what: str, _argument: Any) -> None:
+            self.left -= frame.f_code.co_filename.endswith("pinned.py")
+            if self.left == 0:
+                sys.setprofile(None)
+                self.finalizer()
+
+    for finalizer in finalizers:
+        at = At(0, finalizer)
+        number = 0
+        while at.left <= 0:
+            number += 1
+            given, first, second = (account.malloc_host(nbytes) for nbytes in (100, 100, 5000))
+            account.free_host(first)
+            account.free_host(second)
+            account.runtime.sync()
+            at = At(number, finalizer)
+            sys.setprofile(at)
+            account.trim(keep=keep)
+            sys.setprofile(None)
+            for ptr in [*held, *({given} & set(account._pinned.live))]:
+                account.free_host(ptr)
+            held.clear()
+            account.runtime.sync()
+            account.trim()
+            assert left() == [], f"call {number}"
+            assert account._pinned.kept == 0, f"call {number}"
 
 
 def test_kept_blocks_make_room_when_no_more_can_be_pinned(
