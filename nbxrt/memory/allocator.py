@@ -13,6 +13,7 @@ from nbxrt.memory.home import Home
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
 from nbxrt.memory.policies import Policy, check_name, make_policy
+from nbxrt.memory.pool import Reentered
 from nbxrt.memory.reclaiming import Reclaiming
 
 TYPE_CHECKING = False
@@ -540,6 +541,18 @@ class DeviceAllocator:
                 streams[self._default_stream] = bins
             if self._count == 1:
                 self.table[None] = streams
+
+    def refilled(self, entry: "Any") -> "tuple[Any, int]":
+        """What `malloc` does where the bin of a request turns out to be empty. Raises: as `malloc`."""
+        try:
+            return entry, entry.refill()
+        except errors.OutOfMemoryError as error:
+            return entry, self.rescue(entry, error)
+        except errors.DeviceError as error:
+            self.failed(error)
+            raise
+        except Reentered:
+            return self.aside(entry)
 
     def aside(self, entry: "Any") -> "tuple[Direct, int]":
         """A block of the vendor's `malloc`, for a finalizer that the pool itself has brought to run.

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         def rescue(self, entry: Any, error: errors.OutOfMemoryError) -> int:
             """An address after memory was found somewhere. Raises: OutOfMemoryError."""
 
+        def refilled(self, entry: Any) -> tuple[Any, int]:
+            """An entry of the same size, and the address of a block that its bin does not have. Raises: DeviceError."""
+
         def aside(self, entry: Any) -> tuple[Any, int]:
             """An entry of the same size that does not need the pool, and its address. Raises: DeviceError."""
 
@@ -65,7 +68,7 @@ def make_malloc(account: "Account", *, several: bool) -> "Callable[..., int]":
         try:
             ptr: int = entry.pop() if entry else entry.refill()
         except IndexError:  # another thread took the last block
-            ptr = entry.refill()
+            entry, ptr = account.refilled(entry)
         except errors.OutOfMemoryError as error:
             ptr = account.rescue(entry, error)
         except errors.DeviceError as error:

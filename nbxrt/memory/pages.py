@@ -345,9 +345,10 @@ class PageSource:
 
     def _wait_for(self, heap: "Heap") -> None:
         """Unmapping does not wait by itself."""
+        stream = heap.stream  # once: a finalizer may destroy it
         try:
-            if heap.stream.__class__ is int:
-                self._sync_stream(heap.stream)
+            if stream.__class__ is int:
+                self._sync_stream(stream)
                 return
         except errors.DeviceError as error:  # the stream is destroyed, and its work may run on
             if error.sticky:

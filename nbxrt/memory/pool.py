@@ -232,7 +232,7 @@ class StreamPool:
 
 
 class DevicePool:
-    """The pool of one device. Its lock guards everything but appending to and popping from bins."""
+    """The pool of one device. Its lock guards all but appending to and popping from bins, and the end of streams."""
 
     def __init__(self, home: "Home", tally: "Tally", source: "Source", deferred: "Deferred") -> None:
         self.home = home
@@ -254,17 +254,28 @@ class DevicePool:
         """What a stream uses, made at its first request."""
         pool = self.streams.get(stream)
         if pool is None:
-            pool = self.streams[stream] = self.left.pop() if self.left else StreamPool(self, stream)
-            pool.pass_on(stream)
+            try:
+                made = self.left.pop()
+            except IndexError:
+                made = StreamPool(self, stream)
+            made.pass_on(stream)
+            pool = self.streams.setdefault(stream, made)
+            if pool is not made:  # a finalizer was quicker
+                self._leave(made, stream)
         return pool
 
+    def _leave(self, pool: StreamPool, stream: "Any") -> None:
+        pool.pass_on((stream, NOBODY))
+        self.left.append(pool)
+
     def forget(self, stream: "Any") -> None:
-        """Name a stream no more that is about to be destroyed; its work has finished."""
-        with self.lock:
-            pool = self.streams.pop(stream, None)
-            if pool is not None:
-                pool.pass_on((stream, NOBODY))
-                self.left.append(pool)
+        """Name a stream no more that is about to be destroyed; its work has finished.
+
+        Without the lock: a finalizer does it too, inside of what who holds the lock may wait for.
+        """
+        pool = self.streams.pop(stream, None)
+        if pool is not None:
+            self._leave(pool, stream)
 
     def bin(self, nbytes: int, stream: "Any") -> Bin:
         """The bin of a size on a stream, made at the first request."""
@@ -292,7 +303,7 @@ class DevicePool:
         pool.bins.clear()
 
     def heaps(self) -> "Iterator[Heap]":
-        for pool in [*self.streams.values(), *self.left]:
+        for pool in [*self.streams.copy().values(), *self.left]:
             yield from pool.heaps()
 
     def is_inside(self) -> bool:

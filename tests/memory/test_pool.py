@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import nbxrt
 from nbxrt import memory
 from nbxrt.memory import hotpath
+from nbxrt.memory.pool import Bin
 from nbxrt.memory.ranges import FreeRanges
 
 if TYPE_CHECKING:
@@ -480,6 +481,25 @@ class TestThreads:
         account.trim()
         assert left() == []
 
+    def test_a_request_whose_block_another_thread_took_asks_the_hooks_for_memory_as_any(
+        self, pool: nbxrt.DeviceAllocator
+    ) -> None:
+        class Emptied(Bin):
+            """A bin that had a block when it was looked at."""
+
+            __slots__ = ()
+
+            def __bool__(self) -> bool:
+                return True
+
+        pool.free(pool.malloc(100 * MIB, 0))
+        pool.trim()
+        pool.table[0][0][100 * MIB].__class__ = Emptied
+        pool.limit(0, 50 * MIB)
+        pool.register_reclaim_hook(lambda device, _nbytes: pool.limit(device, None))
+
+        assert pool.malloc(100 * MIB, 0)
+
     def test_one_lock_guards_both_functions_where_python_has_none(self, runtime: nbxrt.Runtime) -> None:
         account = nbxrt.DeviceAllocator(runtime, "caching")
         malloc, free = hotpath.locked(account.malloc, account.free)
@@ -559,6 +579,32 @@ class TestFinalizers:
         assert len(held) > freed + 5
         ends = [0, *(ptr + held[ptr] for ptr in sorted(held))]
         assert all(end <= ptr for end, ptr in zip(ends, sorted(held), strict=False))
+
+    @pytest.mark.parametrize("policy", ["caching", "expandable"])
+    def test_a_finalizer_may_be_the_first_on_a_stream_that_is_just_used_first(
+        self, runtime: nbxrt.Runtime, policy: str, left: Callable[[], list[Any]]
+    ) -> None:
+        done, number = True, 0
+        while done:
+            account, number, done, held = nbxrt.DeviceAllocator(runtime, policy), number + 1, False, [0, 0]
+            account.policy(0)
+            calls = 0
+
+            def collect(frame: Any, _what: str, _argument: Any) -> None:
+                nonlocal calls, done
+                calls += frame.f_code.co_filename.endswith("pool.py")
+                if calls == number and not done:  # noqa: B023  # called within this turn alone
+                    sys.setprofile(None)
+                    done, held[0] = True, account.malloc(MIB, 0)  # noqa: B023
+
+            sys.setprofile(collect)
+            held[1] = account.malloc(MIB, 0)
+            sys.setprofile(None)
+
+            for ptr in held:
+                account.free(ptr)
+            account.trim()
+            assert left() == [], f"call {number}"
 
     def test_nothing_is_imported_when_memory_is_freed(self, runtime: nbxrt.Runtime) -> None:
         account = memory.account()
