@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Pieces that are free are used elsewhere before more is reserved than callers ever held and this part of it.
 WASTE = 1 / 256
-#: A heap of large blocks grows by the `ahead` of the backend's file at least while less of the device is reserved.
+#: A heap of large blocks grows by the `ahead` of the backend's file at least while less is reserved of what was free.
 LITTLE = 1 / 32
 #: So many times larger a piece may be meanwhile: best fit keeps low addresses in use, so it would hardly ever move.
 EARLY = 4
@@ -108,7 +108,9 @@ class PageSource:
         self._sharing: Literal["none", "file"] = "none" if self.private else "file"
         sizes = runtime.description["expandable"]
         self._piece, self._split, self._ahead = self._whole(sizes["piece"]), sizes["split"], self._whole(sizes["ahead"])
-        self._total: int = home.run(runtime.mem_get_info)[1]
+        #: Bytes that were free at first, and all that the device has.
+        room: tuple[int, int] = home.run(runtime.mem_get_info)
+        self._room, self._total = room
         self._heaps: list[Heap] = []
         #: Devices that use this one's memory.
         self.peers: list[int] = []
@@ -203,8 +205,13 @@ class PageSource:
         """A part, made larger where it is at the end of what was ever used."""
         ahead, (last, end) = self._ahead, heap.window.edges[-2:]
         is_last = last <= address <= end - ahead
-        is_little = self._tally.reserved + ahead < self._total * LITTLE and self._tally.fits(ahead)
-        return address, max(nbytes, ahead) if heap.is_large and is_last and is_little else nbytes
+        has_spare = heap.is_large and is_last and self._is_little(ahead) and self._tally.fits(ahead)
+        return address, max(nbytes, ahead) if has_spare else nbytes
+
+    def _is_little(self, more: int) -> bool:
+        """Whether what is reserved and so much more is little of what there may be."""
+        limit = self._tally.limit
+        return self._tally.reserved + more < (self._room if limit is None else min(limit, self._room)) * LITTLE
 
     def _whole(self, nbytes: int) -> int:
         return -(-nbytes // self.granularity) * self.granularity
@@ -247,8 +254,8 @@ class PageSource:
 
     def _pieces(self, address: int, nbytes: int) -> "Iterator[tuple[int, int]]":
         """Address and bytes of each piece that a growth by so many bytes is made of."""
-        is_early = self._tally.reserved < self._total * LITTLE
-        largest = max(self._piece * EARLY if is_early else self._piece, self._whole(nbytes // self._split))
+        early = self._piece * EARLY
+        largest = max(early if self._is_little(early) else self._piece, self._whole(nbytes // self._split))
         for offset in range(0, nbytes, largest):
             yield address + offset, min(largest, nbytes - offset)
 

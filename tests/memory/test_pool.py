@@ -274,6 +274,28 @@ class TestExpandable:
         assert account.memory_reserved() == 200 * MIB
         assert account.peak_memory_reserved() == 200 * MIB
 
+    @pytest.mark.parametrize("is_limited", [True, False])
+    def test_pieces_are_no_larger_than_elsewhere_where_there_is_little_memory(
+        self, runtime: nbxrt.Runtime, simulation: Simulation, is_limited: bool
+    ) -> None:
+        """Large ones with a block in each would leave another stream nothing: here little is limited, or was free."""
+        simulation.memory = 80 << 30
+        others = 0 if is_limited else runtime.malloc((80 << 30) - 512 * MIB)
+        account = nbxrt.DeviceAllocator(runtime, "expandable")
+        account.limit(0, 512 * MIB if is_limited else None)
+        places = [account.malloc(112 * MIB, 0) for _place in range(4)]
+        blocks = []
+        for ptr in places:
+            account.free(ptr)
+            blocks += [account.malloc(nbytes * MIB, 0) for nbytes in (3, 109)]
+        for ptr in blocks[1::2]:
+            account.free(ptr)
+
+        elsewhere = [account.malloc(20 * MIB, 0, runtime.stream_create()) for _block in range(16)]
+
+        assert len(elsewhere) == 16
+        runtime.free(others)
+
     def test_gaps_that_were_given_back_are_used_again(self, account: nbxrt.DeviceAllocator) -> None:
         blocks = [account.malloc(20 * MIB) for _block in range(6)]
         for ptr in blocks[1:3]:
@@ -350,7 +372,7 @@ class TestExpandable:
             account.malloc(100 * MIB, 0)
             made.append(calls().count("mem_create"))
 
-        assert made[1:] == [1, 1, 4]
+        assert made[1:] == [1, 4, 4]
 
     def test_a_range_with_memory_serves_where_the_best_one_can_have_none(
         self, account: nbxrt.DeviceAllocator, simulation: Simulation
