@@ -245,7 +245,9 @@ class Kernel:
         by_grid = {"_nbx_grids": self.grids, "_nbx_bound": self.bound, "_nbx_demand": self.demand_arguments}
         self.dynamic = finding.finder_of_grids(self.name, self.parameters, by_grid)
         self.nothing = finding.nothing(parts, self.plan)
-        self.launch = finding.finder(self.name, self.parameters, parts, self.plan, before, names)
+        launch = finding.finder(self.name, self.parameters, parts, self.plan, before, names)
+        if self.table is names["_nbx_table"]:  # else everything was forgotten meanwhile
+            self.launch = launch
 
     def used_globals(self) -> "list[tuple[str, Any, dict[str, Any]]]":
         """The global variables that the kernel was compiled with: names, values, and where they are."""
@@ -423,7 +425,9 @@ class Kernel:
         self, code: int, stream: int, grid: "Grid", arguments: "tuple[Any, ...]", options: "dict[str, Any]"
     ) -> "Any":
         """The vendor refused a launch that the finder made itself."""
-        entry = self.variant(options).entries[self.key(arguments)]
+        entry = self.variant(options).entries.get(self.key(arguments))
+        if entry is None:  # everything was forgotten meanwhile
+            return self.miss(grid, arguments, options)
         return entry.failed(code, stream, grid, *arguments)
 
 

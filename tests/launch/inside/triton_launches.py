@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import gc
+import sys
 import threading
 import types
 import weakref
@@ -503,6 +504,53 @@ def test_what_was_compiled_is_let_go_of_by_who_holds_a_launch_of_it(cuda):
         assert [each() for each in alive] == [None] * 4
         kernels.add[(1,)](x, x, x, 64, BLOCK=64)
         held = kernels.add[(1,)]
+
+
+def test_caches_may_be_cleared_while_a_launch_is_refused(cuda):
+    _simulation, runtime = cuda
+    x, codes = array(runtime, 64), [0] * 4
+    call, _attributes = runtime.launches.of({})
+
+    def answer(*_given):
+        if not codes:
+            kernels.add.device_caches.clear()
+        return codes.pop() if codes else 1
+
+    call.function = answer
+    for _each in range(4):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+    with pytest.raises(nbxrt.DeviceError, match="add"):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_launches_are_known_though_caches_were_cleared_during_the_first_one(cleared, cuda):
+    _simulation, runtime = cuda
+    x, called = array(runtime, 64), []
+
+    def clear(frame, _event, _argument):
+        if cleared and frame.f_code.co_name == "finder":
+            sys.settrace(None)
+            kernels.add.device_caches.clear()
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.settrace(clear)
+    try:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    finally:
+        sys.settrace(before[0])
+    for _each in range(4):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    launch = kernels.add[(1,)]
+    sys.setprofile(lambda frame, event, _argument: called.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        launch(x, x, x, 64, BLOCK=64)
+    finally:
+        sys.setprofile(before[1])
+
+    assert called[0] == "_nbx_launch"
+    assert "miss" not in called
 
 
 def test_memory_in_a_tuple_or_a_descriptor_is_kept_as_long_as_the_kernel_needs_it(cuda):
