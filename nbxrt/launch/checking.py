@@ -1,5 +1,7 @@
 """Bad grids and arguments, refused by name before anything is launched."""
 
+import contextlib
+
 from nbxrt import errors
 from nbxrt.launch import keys
 from nbxrt.objects.buffer import Buffer
@@ -93,6 +95,32 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
     return one_device(
         kernel.name, [(name, _one(kernel, name, part)) for name, value in values for part in keys.parts(value)]
     )
+
+
+@contextlib.contextmanager
+def naming_constants(kernel: "Kernel", given: "tuple[Any, ...]") -> "Iterator[None]":
+    """Name the constant where Triton refuses one since it has no hash. Raises: ArgumentTypeError."""
+    try:
+        yield
+    except TypeError as error:
+        for name, value in zip(kernel.names, given, strict=True):
+            if name in kernel.constants and not _has_hash(value):
+                raise errors.ArgumentTypeError(
+                    f"argument `{name}` of `{kernel.name}` is {errors.shown(value)}, and {error}: constants are told "
+                    "apart by their hash",
+                    hint="pass a tuple, or an object that has one",
+                    parameter=name,
+                    value=value,
+                ) from error
+        raise
+
+
+def _has_hash(value: "Any") -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _named(kernel: "Kernel", given: "tuple[Any, ...]") -> "Iterator[tuple[str, Any]]":

@@ -312,8 +312,10 @@ class Kernel:
             entry = entries.get(key)
         except (keys.UnknownKindError, TypeError) as error:
             self.demand_arguments(arguments, options)
-            reason = "an option or constant that has no hash" if isinstance(error, TypeError) else f"a {error}"
-            return self.fall_back(reason, grid, arguments, options)
+            if not isinstance(error, TypeError):
+                return self.fall_back(f"a {error}", grid, arguments, options)
+            with checking.naming_constants(self, arguments):
+                return self.fall_back("an option or constant that has no hash", grid, arguments, options)
         if entry is None:
             self.demand_arguments(arguments, options)
             device = checking.arguments(self, arguments)

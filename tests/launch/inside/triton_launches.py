@@ -709,6 +709,8 @@ def test_measuring_needs_no_torch(cuda):
         (lambda x: kernels.add[(1,)](x, x, x, 1, 64, 7), nbxrt.ArgumentTypeError, "`add`: too many positional arg"),
         (lambda x: kernels.add[lambda _: (1,)](x, x, x, 1, 64, 7), nbxrt.ArgumentTypeError, "`add`: too many positio"),
         (lambda x: kernels.add[(1,)](x, x, "x", 1, BLOCK=64), TypeError, "argument `out` of `add` is str"),
+        (lambda x: kernels.constant[(1,)](x, [1, 2]), TypeError, r"`value` of `constant` is \[1, 2\], and unhashable"),
+        (lambda x: kernels.constant[(1,)](x, (1, {})), TypeError, "argument `value` of `constant` is "),
         (lambda x: kernels.add[(1,)](x, x, x, np.int32(1), BLOCK=64), TypeError, "argument `n` of `add` is int32"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warp=1), ValueError, "`num_warp` is no parameter"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps=3), ValueError, "num_warps must be a power of 2"),
