@@ -32,11 +32,18 @@ class Captures:
     def __contains__(self, stream: object) -> bool:
         return stream in self._under_way
 
-    def began(self, stream: int, mode: "Any") -> None:
+    def begins(self, stream: int, mode: "Any") -> "tuple[Any, int] | None":
+        """A capture begins: from now on nothing may spoil it. What was noted of the stream before."""
+        former = self._under_way.get(stream)
         self._under_way[stream] = (mode, get_ident())
+        return former
 
-    def ended(self, stream: int) -> None:
-        self._under_way.pop(stream, None)
+    def ended(self, stream: int, left: "tuple[Any, int] | None" = None) -> None:
+        """A capture has ended, or has not begun, and `left` is what is under way."""
+        if left is None:
+            self._under_way.pop(stream, None)
+        else:
+            self._under_way[stream] = left
 
     def holds(self, stream: "Any") -> bool:
         """Whether work of a stream, or waiting for it, would be part of a capture or spoil it. Raises: DeviceError."""
@@ -102,9 +109,14 @@ def _beginning(account: "Callable[[], Any]", begin: "Callable[..., None]") -> "C
                 here.policy()  # what it tries at its first use would spoil the capture
         except errors.NbxrtError:
             pass
-        begin(stream, mode)
-        if here is not None:
-            here.captures.began(stream, mode)
+        former = here.captures.begins(stream, mode) if here is not None else None
+        try:
+            begin(stream, mode)
+        except BaseException:
+            if here is not None:
+                here.captures.ended(stream, former)
+                here.resume()
+            raise
 
     stream_begin_capture.__doc__ = begin.__doc__
     return stream_begin_capture

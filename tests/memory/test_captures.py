@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,47 @@ def test_memory_of_the_drivers_pool_is_not_the_graphs(runtime: nbxrt.Runtime) ->
     account.free(ptr)
     runtime.stream_sync(stream)
     assert account.memory_allocated(0) == 0
+
+
+def test_what_a_finalizer_frees_as_a_capture_begins_is_put_off(
+    runtime: nbxrt.Runtime, calls: Callable[[], list[str]]
+) -> None:
+    account = nbxrt.DeviceAllocator(runtime, "caching")
+    stream, host = runtime.stream_create(), account.malloc_host(100)
+
+    def collect(frame: Any, what: str, _argument: Any) -> None:
+        code = frame.f_code
+        if (what, code.co_name, code.co_filename[:6]) == ("return", "stream_begin_capture", "<nbxrt"):
+            sys.setprofile(None)
+            account.free_host(host)
+
+    calls()
+    sys.setprofile(collect)
+    runtime.stream_begin_capture(stream)
+    sys.setprofile(None)
+
+    assert host not in account._pinned.live
+    assert SPOILING & set(calls()) == set()
+    runtime.graph_destroy(runtime.stream_end_capture(stream))
+
+
+def test_a_capture_that_does_not_begin_leaves_the_one_that_is_under_way(
+    runtime: nbxrt.Runtime, calls: Callable[[], list[str]]
+) -> None:
+    account = nbxrt.DeviceAllocator(runtime, "caching")
+    stream, host = runtime.stream_create(), account.malloc_host(100)
+    runtime.stream_begin_capture(stream)
+    calls()
+
+    with pytest.raises(nbxrt.DeviceError):
+        runtime.stream_begin_capture(stream)
+    account.free_host(host)
+
+    assert SPOILING & set(calls()) == set()
+    runtime.graph_destroy(runtime.stream_end_capture(stream))
+    with pytest.raises(nbxrt.ArgumentValueError):
+        runtime.stream_begin_capture(0)
+    assert not account.captures
 
 
 def test_what_was_put_off_is_done_when_the_capture_ends(
