@@ -89,6 +89,8 @@ class DeviceAllocator:
         self._pinned: PinnedPool | None = None
         #: Streams that `record_use` named.
         self._named: set[Any] = set()
+        #: Streams that were to be destroyed while a graph was recorded.
+        self._ending: list[int] = []
         self._layers: list[Layer] = []
         self._floor = _Floor(self, *make_paths(self, several=self._count > 1))
         self._bind()
@@ -466,9 +468,9 @@ class DeviceAllocator:
         Raises: ArgumentTypeError, ArgumentValueError; DeviceError.
         """
         stream = checking.handle("forget_stream", stream)
-        policies = list(self._policies.values())
-        if not stream or not (stream in self._named or any(policy.knows(stream) for policy in policies)):
+        if not self._knows(stream):
             return
+        policies = list(self._policies.values())
         self.runtime.stream_sync(stream)
         for streams in list(self.table.values()):
             streams.pop(stream, None)
@@ -482,12 +484,32 @@ class DeviceAllocator:
             self._pinned.forget(stream)
         self._named.discard(stream)
 
+    def _knows(self, stream: int) -> bool:
+        """Whether memory may be on a stream."""
+        known = stream in self._named or any(policy.knows(stream) for policy in list(self._policies.values()))
+        return bool(stream) and known
+
+    def must_wait_with(self, stream: int) -> bool:
+        """Whether a stream is destroyed later: its memory makes it be waited for, which would spoil a capture."""
+        is_later = self.captures.forbid() and stream not in self.captures and self._knows(stream)
+        if is_later and stream not in self._ending:
+            self._ending.append(stream)
+        return is_later
+
     def resume(self) -> None:
         """Do what was put off while a graph was recorded; what fails is tried again when memory is given back."""
         holders: list[Any] = [*self._policies.values(), *filter(None, [self._pinned])]
         for holder in holders:
             try:
                 holder.resume()
+            except errors.DeviceError as error:
+                self.failed(error)
+        for stream in self._ending.copy():
+            try:
+                self._ending.remove(stream)
+                self.runtime.stream_destroy(stream)  # or once more later
+            except ValueError:  # another thread does it, or a finalizer
+                continue
             except errors.DeviceError as error:
                 self.failed(error)
 

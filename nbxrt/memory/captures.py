@@ -92,6 +92,8 @@ def _destroying(account: "Callable[[], Any]", destroy: "Callable[[int], None]") 
         here = account()
         try:
             if here is not None and stream.__class__ is int:
+                if here.must_wait_with(stream):  # a finalizer may be at it
+                    return
                 here.forget_stream(stream)
         except errors.DeviceError:  # the vendor's own answer to the call below says it
             pass

@@ -184,6 +184,25 @@ def test_what_a_finalizer_frees_as_a_capture_begins_is_put_off(
     runtime.graph_destroy(runtime.stream_end_capture(stream))
 
 
+@pytest.mark.parametrize("mode", ["global", "thread_local"])
+def test_a_stream_with_memory_that_ends_during_a_capture_is_waited_for_and_destroyed_after_it(
+    pool: nbxrt.DeviceAllocator, calls: Callable[[], list[str]], mode: Any
+) -> None:
+    runtime = pool.runtime
+    stream, other = runtime.stream_create(), runtime.stream_create()
+    pool.free(pool.malloc(MIB, 0, other))
+    runtime.stream_begin_capture(stream, mode)
+    calls()
+
+    runtime.stream_destroy(other)
+
+    assert calls() == []
+    runtime.graph_destroy(runtime.stream_end_capture(stream))
+    assert [call for call in calls() if call.startswith("stream_")][-2:] == ["stream_sync", "stream_destroy"]
+    pool.trim()
+    assert pool.memory_reserved(0) == 0
+
+
 def test_a_capture_that_does_not_begin_leaves_the_one_that_is_under_way(
     runtime: nbxrt.Runtime, calls: Callable[[], list[str]]
 ) -> None:
