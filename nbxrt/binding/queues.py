@@ -216,6 +216,13 @@ class Queues:
 
     def _release_queue(self, record: Stream) -> None:
         try:
+            while record.in_flight:  # given and waited for by a finalizer while the stream was walked
+                self._take_out(record, record.in_flight[0])
+        finally:
+            self._destroy_queue(record)
+
+    def _destroy_queue(self, record: Stream) -> None:
+        try:
             self._destroy(record.state, record.queue)
         finally:
             if record.counter is not None:

@@ -240,6 +240,23 @@ def test_what_another_thread_works_with_is_not_released_under_it(shelf: Callable
     assert opened["live"] == 0
 
 
+def test_work_that_a_finalizer_gives_to_a_stream_that_its_thread_waits_for_is_not_left(
+    shelf: Callable[..., Shelf],
+) -> None:
+    opened = shelf()
+    runtime = opened.runtime
+    address = runtime.malloc(64)
+    live = opened["live"]
+    stream = runtime.stream_create()
+
+    with runtime._binder.policy("queues").find(stream).draining:
+        runtime.memset_async(address, 1, 64, stream)
+        runtime.stream_destroy(stream)
+
+    assert opened["live"] == live
+    runtime.free(address)
+
+
 def test_a_stream_that_a_finalizer_ends_goes_once_nobody_walks_to_it_and_the_walker_is_not_waited_for(
     shelf: Callable[..., Shelf],
 ) -> None:
