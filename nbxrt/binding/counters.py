@@ -5,7 +5,7 @@ is and when it ended, the counter holds other streams back.
 """
 
 from nbxrt import locks
-from nbxrt.binding.queues import Mark, Marks
+from nbxrt.binding.marks import Mark, Marks
 from nbxrt.locks import is_mine
 
 TYPE_CHECKING = False

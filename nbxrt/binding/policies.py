@@ -199,6 +199,32 @@ class Synchronous:
         return float(stamps[1] - stamps[0]) / 1e6
 
 
+class Budget:
+    """Free memory as what is left of the device's total, for APIs that do not tell."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+        self._total = binder.part("budget", "total")
+
+    def mem_get_info(self) -> "tuple[int, int]":
+        state = self._binder.state()
+        total: int = self._total(state)
+        return max(total - self._binder.addresses.allocated(state), 0), total
+
+
+class AddressTable:
+    """What nbxrt knows of an address."""
+
+    def __init__(self, binder: "Binder") -> None:
+        self._binder = binder
+
+    def pointer_attributes(self, address: int) -> "tuple[str, int, int, int]":
+        block = self._binder.addresses.look(address)
+        if block is None:
+            return "unregistered", 0, 0, address
+        return block.memory, block.state.index, address, 0 if block.memory == "device" else address
+
+
 def _of(module: str, name: str) -> "Callable[[Binder], Any]":
     """A policy whose module is imported when it is first used: most backends need none of them."""
 
@@ -211,7 +237,7 @@ def _of(module: str, name: str) -> "Callable[[Binder], Any]":
 def _marks(binder: "Binder") -> "Any":
     """Events as marks: values of counters where the file makes such, handles elsewhere."""
     by_counters = "make" in binder.description["policies"]["marks"]["parts"]
-    return _of(*(("counters", "Counters") if by_counters else ("queues", "Marks")))(binder)
+    return _of(*(("counters", "Counters") if by_counters else ("marks", "Marks")))(binder)
 
 
 POLICIES: "dict[str, Callable[[Binder], Any]]" = {
@@ -222,8 +248,8 @@ POLICIES: "dict[str, Callable[[Binder], Any]]" = {
     "queues": _of("queues", "Queues"),
     "marks": _marks,
     "facts": _of("states", "Facts"),
-    "budget": _of("queues", "Budget"),
+    "budget": Budget,
     "transfers": _of("transfers", "Transfers"),
     "kernels": _of("kernels", "Kernels"),
-    "address_table": _of("queues", "AddressTable"),
+    "address_table": AddressTable,
 }

@@ -687,14 +687,18 @@ class TestFirstUse:
 
 class TestThreads:
     def test_a_blocking_call_lets_other_threads_run(self, toy: Any) -> None:
-        c = "volatile int go; int slow(void) { for (int n = 0; !go && n < 30000; n++) usleep(1000); return 0; }"
-        rt = toy(c, operations={"sync": "slow"})
+        c = """
+            volatile int is_over;
+            int slow(void) { for (int n = 0; !is_over && n < 30000; n++) usleep(1000); return 0; }
+            int finish(int device) { (void)device; is_over = 1; return 0; }
+        """
+        rt = toy(c, operations={"sync": "slow", "set_device": "finish"})
         waiting = threading.Thread(target=rt.sync)
         waiting.start()
         for _turn in range(20):  # there would be none were the interpreter's lock kept, and the call would be over
             time.sleep(0.002)
         waits = waiting.is_alive()
-        ctypes.c_int.in_dll(ctypes.CDLL(rt.library().path), "go").value = 1
+        rt.set_device(0)
         waiting.join()
 
         assert waits
