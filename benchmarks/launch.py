@@ -4,10 +4,11 @@
     python benchmarks/launch.py --stub              no device: a function that does nothing in the driver's place
 
 On a device, launches come in bursts that are short enough that the queue never fills, on the default stream, every
-way in turn and in both orders (the first of two variants that are measured looks slower). All launch the same kernel
-with 5 arguments (3 pointers, an integer, a constant), and one with 15 (matmul). `bare` is the vendor's launch function
-called through ctypes with prebuilt objects, one by one, and nothing packed. Triton's own way needs torch on Triton
-up to 3.7, and is left out where that is not installed. Prints JSON.
+way in turn and in both orders (the first of two variants that are measured looks slower). A ratio is the median over
+the rounds of the ratio in each, since hosts were seen whose clock changes by almost a factor of two. All ways launch
+the same kernel with 5 arguments (3 pointers, an integer, a constant), and one with 15 (matmul). `bare` is the vendor's
+launch function called through ctypes with prebuilt objects, one by one, and nothing packed. Triton's own way needs
+torch on Triton up to 3.7, and is left out where that is not installed. Prints JSON.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 import argparse
 import atexit
 import ctypes
-import importlib.util
 import json
+import operator
 import os
 import platform
 import shutil
@@ -34,10 +35,16 @@ import nbxrt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    #: Launch to its call; and launch to way to what one took in each round, in nanoseconds.
+    Launches = dict[str, Callable[[], Any]]
+    Times = dict[str, dict[str, list[float]]]
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 NOTHING = "int nothing(void *a, void *b, void *c, void *d) { return 0; }"
 SHAPE = {"BM": 64, "BN": 64, "BK": 32}
+#: Launches before a way is measured, and bursts of it in a round, of which the middle one counts.
+WARM, BURSTS = 8, 3
 
 
 def burst(call: Callable[[], object], count: int, sync: Callable[[], object]) -> float:
@@ -65,7 +72,7 @@ def pointers(arrays: Any) -> list[int]:
     return [array.data_ptr() for array in arrays]
 
 
-def launches(kernels: Any, vectors: Any, matrices: Any) -> dict[str, Callable[[], Any]]:
+def launches(kernels: Any, vectors: Any, matrices: Any) -> Launches:
     """The two launches, as a user writes them."""
     x, y, out = vectors
     a, b, c = matrices
@@ -93,33 +100,57 @@ def bare(compiled: Any, values: list[int]) -> Callable[[], object]:
 
 
 class Ways:
-    """Each way of launching: what has to be in place for it, and its launches."""
+    """Each way of launching, by name, as its launches; and why one is not here."""
 
     def __init__(self, runtime: nbxrt.Runtime, kernels: Any) -> None:
         self.runtime, self.kernels = runtime, kernels
-        self.vectors = [nbxrt.zeros(1024, device=nbxrt.Device(0, runtime=runtime)) for _each in range(3)]
-        self.matrices = [
-            nbxrt.zeros((64, 64), "float16", device=nbxrt.Device(0, runtime=runtime)) for _each in range(3)
-        ]
+        device = nbxrt.Device(0, runtime=runtime)
+        self.vectors = [nbxrt.zeros(1024, device=device) for _each in range(3)]
+        self.matrices = [nbxrt.zeros((64, 64), "float16", device=device) for _each in range(3)]
         self.skipped: dict[str, str] = {}
+        self._installed = True
 
-    def nbxrt(self) -> dict[str, Callable[[], Any]]:
-        nbxrt.triton.install(self.runtime)
+    def use(self, way: str) -> None:
+        """Let launches go this way; the two that launch binaries do not care."""
+        wanted = {"nbxrt": True, "triton": False}.get(way, self._installed)
+        if wanted and not self._installed:
+            nbxrt.triton.install(self.runtime)
+        elif self._installed and not wanted:
+            nbxrt.triton.uninstall()
+        self._installed = wanted
+
+    def all(self) -> dict[str, Launches]:
+        made = {}
+        for way, make in {
+            "bare": self.bare,
+            "nbxrt": self.nbxrt,
+            "cuda.core": self.core,
+            "triton": self.triton,
+        }.items():
+            if way in self.skipped:
+                continue
+            self.use("triton" if way == "triton" else "nbxrt")
+            try:
+                made[way] = make()
+                for call in made[way].values():
+                    call()
+            except Exception as failure:  # noqa: BLE001  # the other ways still tell something
+                self.skipped[way] = f"{type(failure).__name__}: {failure}"
+                made.pop(way, None)
+        return made
+
+    def nbxrt(self) -> Launches:
         return launches(self.kernels, self.vectors, self.matrices)
 
-    def bare(self) -> dict[str, Callable[[], Any]]:
+    def bare(self) -> Launches:
         made = self.nbxrt()
         a = [*pointers(self.vectors), 1024]
         b = [*pointers(self.matrices), 64, 64, 64, 64, 64, 64]  # strides of 1 are no arguments
         given = {"5 arguments": a, "15 arguments": b}
         return {name: bare(call(), given[name]) for name, call in made.items()}
 
-    def triton(self) -> dict[str, Callable[[], Any]]:
-        """Triton as it is, on torch's tensors."""
-        nbxrt.triton.uninstall()
-        if importlib.util.find_spec("torch") is None:
-            self.skipped["triton"] = "torch is not installed"
-            return {}
+    def triton(self) -> Launches:
+        """Triton as it is, on torch's tensors. Raises: ImportError without torch."""
         import torch
 
         vectors = [torch.zeros(1024, device="cuda") for _each in range(3)]
@@ -130,18 +161,11 @@ class Ways:
         made["5 arguments, compiled kernel"] = lambda: compiled[(1, 1, 1)](x, y, out, 1024, 1024)
         return made
 
-    def core(self) -> dict[str, Callable[[], Any]]:
-        """cuda.core's launch of the same binary."""
-        made = self.nbxrt()
-        compiled = made["5 arguments"]()
-        try:
-            from cuda.core import Device, LaunchConfig, ObjectCode, launch
-        except ImportError:
-            try:
-                from cuda.core.experimental import Device, LaunchConfig, ObjectCode, launch
-            except ImportError:
-                self.skipped["cuda.core"] = "it is not installed"
-                return {}
+    def core(self) -> Launches:
+        """cuda.core's launch of the same binary. Raises: ImportError without it."""
+        from cuda.core import Device, LaunchConfig, ObjectCode, launch
+
+        compiled = self.nbxrt()["5 arguments"]()
         device = Device(0)
         device.set_current()
         stream = device.default_stream
@@ -161,50 +185,45 @@ def on_a_device(backend: str | None, rounds: int, count: int, without: list[str]
 
     ways = Ways(runtime, kernels)
     ways.skipped |= dict.fromkeys(without, "it was not asked for")
-    order = {"bare": ways.bare, "nbxrt": ways.nbxrt, "cuda.core": ways.core, "triton": ways.triton}
-    times: dict[str, dict[str, list[float]]] = {}
-    fallbacks: dict[str, int] = {}
-    for turn in range(rounds):
-        names = list(order) if turn % 2 else list(reversed(order))
-        for name in names:
-            if name in ways.skipped:
-                continue
-            try:
-                made = order[name]()
-                for what, call in made.items():
-                    for _each in range(3):
-                        call()
-                    taken = [burst(call, count, runtime.sync) for _each in range(20)]
-                    times.setdefault(what.split(",")[0], {}).setdefault(
-                        name + ("" if "," not in what else " compiled kernel"), []
-                    ).extend(taken)
-            except Exception as failure:  # noqa: BLE001  # the other ways still tell something
-                ways.skipped[name] = f"{type(failure).__name__}: {failure}"
-            fallbacks |= nbxrt.triton.stats()["fallbacks"]
+    times = in_rounds(ways, ways.all(), rounds, count)
     facts = {"device": runtime.device_name(0), "triton": triton.__version__, "burst": count, "rounds": rounds}
     return (
         facts
         | _told(times)
         | {
             "skipped": ways.skipped,
-            "fallbacks": fallbacks,
+            "fallbacks": nbxrt.triton.stats()["fallbacks"],
             "interpreter": interpreter(),
             "torch": "torch" in sys.modules,
         }
     )
 
 
-def _told(times: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
+def in_rounds(ways: Ways, made: dict[str, Launches], rounds: int, count: int) -> Times:
+    """What each launch took, round by round, every other round backwards."""
+    times: Times = {}
+    for turn in range(rounds):
+        for way in made if turn % 2 else reversed(made):
+            ways.use(way)
+            for what, call in made[way].items():
+                burst(call, WARM, ways.runtime.sync)
+                taken = statistics.median(burst(call, count, ways.runtime.sync) for _each in range(BURSTS))
+                launch, _comma, how = what.partition(", ")
+                times.setdefault(launch, {}).setdefault(f"{way} {how}".strip(), []).append(taken)
+    return times
+
+
+def _told(times: Times) -> dict[str, Any]:
+    """Medians, and the median over the rounds of the ratio in each: what is measured close together is compared."""
     told: dict[str, Any] = {"nanoseconds": {}, "ratios": {}}
     for what, by_way in times.items():
-        medians = {way: statistics.median(taken) for way, taken in by_way.items()}
         told["nanoseconds"][what] = {
-            way: {"median": round(medians[way]), "min": round(min(taken))} for way, taken in by_way.items()
+            way: {"median": round(statistics.median(taken)), "min": round(min(taken))} for way, taken in by_way.items()
         }
         told["ratios"][what] = {
-            f"nbxrt / {way}": round(medians["nbxrt"] / value, 3)
-            for way, value in medians.items()
-            if way != "nbxrt" and "nbxrt" in medians
+            f"nbxrt / {way}": round(statistics.median(map(operator.truediv, by_way["nbxrt"], taken)), 3)
+            for way, taken in by_way.items()
+            if way != "nbxrt"
         }
     return told
 
@@ -235,8 +254,8 @@ def on_a_stub(rounds: int) -> dict[str, Any]:
     call.function = nothing
     ways = Ways(runtime, kernels)
     made = {"nbxrt": launches(kernels, ways.vectors, ways.matrices), "bare": ways.bare()}
-    times: dict[str, dict[str, list[float]]] = {}
-    for _turn in range(rounds * 20):
+    times: Times = {}
+    for _turn in range(rounds):
         for way, calls in made.items():
             for what, each in calls.items():
                 each()
@@ -247,7 +266,7 @@ def on_a_stub(rounds: int) -> dict[str, Any]:
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("backend", nargs="?")
-    given.add_argument("--rounds", type=int, default=8)
+    given.add_argument("--rounds", type=int, default=40)
     given.add_argument("--burst", type=int, default=64)
     given.add_argument("--stub", action="store_true")
     given.add_argument("--without", action="append", default=[], metavar="WAY", help="such as triton, and so torch")
