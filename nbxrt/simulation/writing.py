@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.simulation import header
-from nbxrt.simulation.decoding import HANDLES, Decoder
+from nbxrt.simulation.argument_forms import HANDLES, decoded
 from nbxrt.simulation.launching import OTHERS
 from nbxrt.simulation.primitives import known_as
 from nbxrt.simulation.roles import EXPORT, return_type, role_function, role_tables
@@ -13,6 +13,7 @@ from nbxrt.simulation.roles import EXPORT, return_type, role_function, role_tabl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from nbxrt.simulation.decoding import Decoder
     from nbxrt.simulation.plan import Function, Plan
 
 
@@ -41,7 +42,7 @@ def _said(versions: Mapping[str, tuple[int, ...]]) -> str:
 
 def _function(plan: Plan, function: Function, tables: dict[str, str]) -> list[str]:
     """A function for each case, and the exported one that tells them apart by their constants."""
-    decoders = [Decoder(plan, function.role, case) for case in function.cases]
+    decoders = [decoded(plan, function.role, case) for case in function.cases]
     for decoder in decoders:
         tables |= decoder.types | decoder.tables
     groups = _by_constants(decoders)
