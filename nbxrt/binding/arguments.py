@@ -171,10 +171,6 @@ def pointers(value: "Any") -> "Any":
     return packed
 
 
-#: Ways to hand kernel arguments over, by the format's word.
-PACKERS = {"pointers": pointers}
-
-
 def pci_number(widths: "Sequence[int]") -> "Check":
     """A PCI address such as 0000:3b:00.0 as one integer: function, device, bus, domain from the lowest bit."""
 

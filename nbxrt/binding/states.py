@@ -61,6 +61,7 @@ class Devices:
         #: Every device that was listed, the same list for good: generated functions look into it.
         self.listed: list[State] = []
         self._by_address: dict[str, tuple[str, Any, tuple[Any, ...]]] = {}
+        self._makers_by_name: dict[str, tuple[str, Callable[[State], Any]]] | None = None
         self._made: list[tuple[str, State]] = []
         #: What nobody finds any more, and is still to be released.
         self._left: list[tuple[str, State, Any]] = []
@@ -234,16 +235,15 @@ class Devices:
 
     def _makers(self) -> "dict[str, tuple[str, Callable[[State], Any]]]":
         """What makes each entry, and the level that it is kept for."""
-        made = self.__dict__.get("_makers_by_name")
-        if made is None:
-            made = {
+        if self._makers_by_name is None:
+            makers = {
                 name: (scope, self._maker(name, steps))
                 for name, (_line, scope, steps, _release) in self._binder.description["state"].items()
             }
             if "queues" in self._binder.description["policies"]:
-                made["default_stream"] = ("", self._binder.policy("queues").default)
-            self._makers_by_name = made
-        return made
+                makers["default_stream"] = ("", self._binder.policy("queues").default)
+            self._makers_by_name = makers
+        return self._makers_by_name
 
     def _maker(self, name: str, steps: "tuple[Any, ...]") -> "Callable[[State], Any]":
         function: list[Callable[[State], Any]] = []
@@ -304,10 +304,6 @@ class Devices:
         name = f"_by_address_{len(self._by_address)}"
         self._by_address[name] = spec
         return name
-
-    def has_function(self, state: State, symbol: str) -> bool:
-        """Whether the device's driver has a function of that name."""
-        return bool(ask(self._binder, self._spec["functions"], {**vars(state), "symbol": symbol.encode()}))
 
     def _ask_address(self, state: State, name: str) -> "Any":
         symbol, returns, types = self._by_address[name]

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 #: What a name stands for that has entries of its own: a device with what is kept of it.
 DEVICE = "device"
 
-#: Every step may say what undoes it when a later one fails, and what follows it in any case.
-MODIFIERS = ("undo", "finally")
-
 #: What memory is, as the address table knows it.
 MEMORY = ("device", "host", "managed")
 
