@@ -16,17 +16,49 @@ from nbxrt import errors
 from nbxrt.binding import search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from nbxrt.simulation import Simulation
 
 pytestmark = pytest.mark.checkout
 
 
 def test_the_example_of_the_readme_runs_on_any_machine(root: Path, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text("utf-8"), re.DOTALL)
+    (example,) = _code(root / "README.md")
 
     said = run(sys.executable, "-c", example, cwd=tmp_path, PYTHONPATH=str(root), NBX_GPU_BACKEND="host")
 
     assert said.endswith("first light\n")
+
+
+@pytest.mark.needs("cc", "numpy")
+@pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
+@pytest.mark.parametrize(
+    ("page", "prints"),
+    [("quickstart.md", "\n8.0\n"), ("objects.md", "b'"), ("memory.md", "0 20971520 1048576")],
+    ids=["quickstart", "objects", "memory"],
+)
+def test_the_code_of_a_page_runs_from_top_to_bottom(
+    page: str, prints: str, root: Path, tmp_path: Path, simulate: Callable[..., Simulation]
+) -> None:
+    environment = {"NBX_GPU_BACKEND": "cuda", "PYTHONPATH": str(root)} | simulate("cuda").environment()
+    (tmp_path / "kernels.cubin").write_bytes(b"nbxrt simulated module\nkernel store 8 4 = store\n")
+    (tmp_path / "page.py").write_text("\n".join(_code(root / "docs" / page)), "utf-8")
+
+    said = run(sys.executable, "page.py", cwd=tmp_path, **environment)
+
+    assert prints in said
+
+
+@pytest.mark.tier("all")
+@pytest.mark.needs("triton-3.9")
+def test_the_first_kernel_of_the_page_of_triton_runs_without_a_gpu(root: Path, tmp_path: Path, tritons: Path) -> None:
+    (tmp_path / "page.py").write_text(_code(root / "docs" / "triton.md")[0], "utf-8")
+    python = tritons / "3.9" / "bin" / "python"
+
+    said = run(python, "page.py", cwd=tmp_path, PYTHONPATH=str(root), NBX_GPU_BACKEND="host")
+
+    assert "9.998e+03]" in said
 
 
 def test_the_vendor_of_the_readme_lacks_nothing_but_the_operations_it_leaves_out(root: Path, tmp_path: Path) -> None:
@@ -85,12 +117,35 @@ def test_every_page_is_in_the_index(root: Path) -> None:
 
 
 def test_every_link_leads_somewhere(root: Path) -> None:
-    texts = {file: file.read_text("utf-8") for file in [*root.glob("*.md"), *(root / "docs").glob("*.md")]}
-    links = [(file, link) for file, text in texts.items() for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+    pages = {file: _prose(file) for file in [*root.glob("*.md"), *(root / "docs").glob("*.md")]}
+    links = [(file, link) for file, text in pages.items() for link in re.findall(r"\]\(([^)\s:]+)\)", text)]
 
-    broken = [f"{file.name}: {link}" for file, link in links if not (file.parent / link).exists()]
+    broken = [f"{file.name}: {link}" for file, link in links if not _leads_somewhere(file, link)]
 
     assert broken == []
+
+
+def _code(page: Path) -> list[str]:
+    """The blocks of Python of a page, in order."""
+    return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
+def _prose(page: Path) -> str:
+    """A page without its code."""
+    return re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8"))
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    """Whether the file that a link names is there, and the heading in it."""
+    name, _hash, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    return target.exists() and (not anchor or anchor in _anchors(target))
+
+
+def _anchors(page: Path) -> set[str]:
+    """What links to the headings of a page are called."""
+    headings = re.findall(r"(?m)^#+ (.*)$", _prose(page))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _page(root: Path, name: str) -> str:
