@@ -168,7 +168,8 @@ def __getattr__(name: str) -> "Any":
         __import__("nbxrt.memory")
         return globals()[name]
     if home is None:
-        raise AttributeError(f"module 'nbxrt' has no attribute {name!r}")
+        module = __import__("sys").modules[__name__]  # by which Python suggests the name that was meant
+        raise AttributeError(f"module 'nbxrt' has no attribute {name!r}", name=name, obj=module)
     value = getattr(__import__(home, fromlist=[name]), name)
     globals()[name] = value
     return value

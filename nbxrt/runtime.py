@@ -93,7 +93,7 @@ class Runtime(Operations):
         for operation in self.contract["operations"]:
             if name in self._binder.variants.symbols(operation):
                 return self._keep(name, self._vendor_function(operation, name))
-        raise AttributeError(f"{self!r} has no operation and no vendor function `{name}`")
+        raise AttributeError(f"{self!r} has no operation and no vendor function `{name}`", name=name, obj=self)
 
     def __dir__(self) -> "list[str]":
         return sorted({*super().__dir__(), *self.contract["operations"]})

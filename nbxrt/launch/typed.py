@@ -51,8 +51,14 @@ def typed(function: "Function", place: int, value: "Any", stream: "Any") -> "Any
         return (ctypes.c_char * kind.itemsize).from_buffer_copy(value.tobytes())
     if value is None:
         return ctypes.c_void_p(None)
+    if getattr(value, "shape", ()):
+        raise errors.ArgumentTypeError(
+            f"{where} is {type(value).__name__}, and an array on the device is wanted",
+            hint="`nbxrt.asarray` makes one",
+            value=value,
+        )
     raise errors.ArgumentTypeError(
-        f"{where} is {type(value).__name__} {value!r}, which does not say its type",
+        f"{where} is {type(value).__name__} {errors.shown(value)}, which does not say its type",
         hint="say it: `('i32', 5)`, `ctypes.c_int32(5)` or `numpy.int32(5)`; `nbxrt.asarray` makes arrays",
         value=value,
     )

@@ -62,7 +62,7 @@ def copy(target: Side, source: Side, device: "Device", stream: "Any") -> None:
     backend; DeviceError.
     """
     if target.nbytes != source.nbytes:
-        raise errors.ArgumentValueError(f"a copy of {source} does not fit into {target}", value=source.nbytes)
+        raise errors.ArgumentValueError(f"a copy has sides of one size, not {source} and {target}", value=source.nbytes)
     for side in (target, source):
         if side.memory is not None:
             side.memory.check()

@@ -94,7 +94,10 @@ class Event(Closing):
 
     def _refuse_another_device(self, stream: Stream) -> None:
         if stream.device is not self.device:
-            raise self._misuse(f"and {stream!r} is of another", "record it in a stream of its own device")
+            raise self._misuse(
+                f"the event is of {self.device}, and {stream!r} is of another",
+                "record it in a stream of its own device",
+            )
 
     def _record(self, stream: Stream, code: "int | None") -> None:
         """Record it after a closer look, and after the quick call has answered with another code than success."""
@@ -129,7 +132,10 @@ class Event(Closing):
             if not event.is_recorded:
                 raise event._misuse(f"the {which} was never recorded", "`event.record(stream)` first")
         if start.device is not self.device:
-            raise self._misuse(f"and the start is of {start.device}", "times of two devices cannot be compared")
+            raise self._misuse(
+                f"the end is of {self.device}, and the start is of {start.device}",
+                "times of two devices cannot be compared",
+            )
         try:
             return self.device.on(self.runtime.event_elapsed, start.handle, self.handle)
         except errors.DeviceError as error:
@@ -168,7 +174,7 @@ class Event(Closing):
         return self.handle
 
     def _misuse(self, said: str, hint: str) -> errors.ArgumentValueError:
-        return errors.ArgumentValueError(f"the event is of {self.device}, {said}", hint=hint, value=self)
+        return errors.ArgumentValueError(said, hint=hint, value=self)
 
 
 def _created(runtime: "Runtime", timing: bool, blocking: bool, interprocess: bool) -> int:

@@ -75,6 +75,7 @@ def test_scalars_of_numpy_say_their_type(simulation: Simulation) -> None:
         (5, "argument 1 of `store` is int 5, which does not say its type"),
         (True, "argument 1 of `store` is bool True"),
         ([1, 2], "argument 1 of `store` is list"),
+        (np.zeros((2, 2)), "argument 1 of `store` is ndarray, and an array on the device is wanted"),
         (("i33", 1), "argument 1 of `store`: `i33` is no type"),
         (("i32", "x"), "argument 1 of `store` is passed as `i32`, and 'x' is none"),
         (("i32", 2**64), "argument 1 of `store` is passed as `i32`, and 18446744073709551616 is none"),

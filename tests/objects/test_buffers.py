@@ -131,7 +131,7 @@ class TestCopies:
     @pytest.mark.parametrize(
         ("source", "said"),
         [
-            (b"123", "3 bytes of plain memory of the host does not fit into 4 bytes of device memory"),
+            (b"123", "not 3 bytes of plain memory of the host and 4 bytes of device memory"),
             (np.arange(8, dtype="u1")[::2], "not contiguous"),
         ],
     )
