@@ -6,9 +6,10 @@
 On a device, launches come in bursts that are short enough that the queue never fills, on the default stream, every
 way in turn and in both orders (the first of two variants that are measured looks slower). A ratio is the median over
 the rounds of the ratio in each, since hosts were seen whose clock changes by almost a factor of two. All ways launch
-the same kernel with 5 arguments (3 pointers, an integer, a constant), and one with 15 (matmul). `bare` is the vendor's
-launch function called through ctypes with prebuilt objects, one by one, and nothing packed. Triton's own way needs
-torch on Triton up to 3.7, and is left out where that is not installed. Prints JSON.
+the same kernel with 5 arguments (3 pointers, an integer, a constant), and one with 15 (matmul); nbxrt the first also
+with an array, or three, that were made before the burst and never launched. `bare` is the vendor's launch function
+called through ctypes with prebuilt objects, one by one, and nothing packed. Triton's own way needs torch on Triton up
+to 3.7, and is left out where that is not installed. Prints JSON.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import ctypes
+import functools
 import json
 import operator
 import os
@@ -43,6 +45,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 NOTHING = "int nothing(void *a, void *b, void *c, void *d) { return 0; }"
 SHAPE = {"BM": 64, "BN": 64, "BK": 32}
+#: Launches in a row on a stub, which has no queue.
+STUB_BURST = 1000
 #: Launches before a way is measured, and bursts of it in a round, of which the middle one counts.
 WARM, BURSTS = 8, 3
 
@@ -99,6 +103,19 @@ def bare(compiled: Any, values: list[int]) -> Callable[[], object]:
     return lambda _kept=slot: call(configuration, function, arguments, None)  # which lies in the slot's memory
 
 
+class Unseen:
+    """Arrays that were never launched, each taken once: views, which are arrays like those just made to a launch."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.made: list[Any] = []
+        self.take = self.made.pop
+
+    def make(self, count: int) -> None:
+        """Have so many there."""
+        self.made += [self.array[:] for _each in range(count - len(self.made))]
+
+
 class Ways:
     """Each way of launching, by name, as its launches; and why one is not here."""
 
@@ -107,8 +124,14 @@ class Ways:
         device = nbxrt.Device(0, runtime=runtime)
         self.vectors = [nbxrt.zeros(1024, device=device) for _each in range(3)]
         self.matrices = [nbxrt.zeros((64, 64), "float16", device=device) for _each in range(3)]
+        self.unseen = Unseen(self.vectors[2])
         self.skipped: dict[str, str] = {}
         self._installed = True
+
+    def settle(self, count: int) -> None:
+        """Have the queue empty, and what so many launches take."""
+        self.runtime.sync()
+        self.unseen.make(3 * count)
 
     def use(self, way: str) -> None:
         """Let launches go this way; the two that launch binaries do not care."""
@@ -132,6 +155,7 @@ class Ways:
             self.use("triton" if way == "triton" else "nbxrt")
             try:
                 made[way] = make()
+                self.settle(WARM)
                 for call in made[way].values():
                     call()
             except Exception as failure:  # noqa: BLE001  # the other ways still tell something
@@ -140,10 +164,14 @@ class Ways:
         return made
 
     def nbxrt(self) -> Launches:
-        return launches(self.kernels, self.vectors, self.matrices)
+        add, (x, y, _out), new = self.kernels.add, self.vectors, self.unseen.take
+        return launches(self.kernels, self.vectors, self.matrices) | {
+            "5 arguments, a new array": lambda: add[(1,)](x, y, new(), 1024, BLOCK=1024),
+            "5 arguments, three new arrays": lambda: add[(1,)](new(), new(), new(), 1024, BLOCK=1024),
+        }
 
     def bare(self) -> Launches:
-        made = self.nbxrt()
+        made = launches(self.kernels, self.vectors, self.matrices)
         a = [*pointers(self.vectors), 1024]
         b = [*pointers(self.matrices), 64, 64, 64, 64, 64, 64]  # strides of 1 are no arguments
         given = {"5 arguments": a, "15 arguments": b}
@@ -202,15 +230,20 @@ def on_a_device(backend: str | None, rounds: int, count: int, without: list[str]
 def in_rounds(ways: Ways, made: dict[str, Launches], rounds: int, count: int) -> Times:
     """What each launch took, round by round, every other round backwards."""
     times: Times = {}
+    settle = functools.partial(ways.settle, max(WARM, count))
     for turn in range(rounds):
         for way in made if turn % 2 else reversed(made):
             ways.use(way)
             for what, call in made[way].items():
-                burst(call, WARM, ways.runtime.sync)
-                taken = statistics.median(burst(call, count, ways.runtime.sync) for _each in range(BURSTS))
-                launch, _comma, how = what.partition(", ")
-                times.setdefault(launch, {}).setdefault(f"{way} {how}".strip(), []).append(taken)
+                burst(call, WARM, settle)
+                taken = statistics.median(burst(call, count, settle) for _each in range(BURSTS))
+                note(times, way, what, taken)
     return times
+
+
+def note(times: Times, way: str, what: str, taken: float) -> None:
+    launch, _comma, how = what.partition(", ")
+    times.setdefault(launch, {}).setdefault(f"{way} {how}".strip(), []).append(taken)
 
 
 def _told(times: Times) -> dict[str, Any]:
@@ -253,13 +286,14 @@ def on_a_stub(rounds: int) -> dict[str, Any]:
     nothing = ctypes.CDLL(str(library)).nothing
     call.function = nothing
     ways = Ways(runtime, kernels)
-    made = {"nbxrt": launches(kernels, ways.vectors, ways.matrices), "bare": ways.bare()}
+    made = {"nbxrt": ways.nbxrt(), "bare": ways.bare()}
+    settle = functools.partial(ways.settle, STUB_BURST)
     times: Times = {}
     for _turn in range(rounds):
         for way, calls in made.items():
             for what, each in calls.items():
-                each()
-                times.setdefault(what, {}).setdefault(way, []).append(burst(each, 1000, lambda: None))
+                burst(each, 1, settle)
+                note(times, way, what, burst(each, STUB_BURST, settle))
     return {"device": "none: a stub", "triton": triton.__version__} | _told(times) | {"stats": nbxrt.triton.stats()}
 
 

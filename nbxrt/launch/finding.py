@@ -74,11 +74,12 @@ class Part:
 
     `holds` is the test that equal values mean equal keys; empty where `seen` is the key itself. `same` is the test that
     it is as at the last launch, of which `kept` was kept, `{last}` in the test; nothing where that is empty. `asked` is
-    a statement that comes before.
+    a statement that comes before; `array` the name of what keeps its key itself.
     """
 
-    def __init__(self, seen: str, key: str, holds: str, kept: str, same: str, asked: str = "") -> None:
+    def __init__(self, seen: str, key: str, holds: str, kept: str, same: str, asked: str = "", array: str = "") -> None:
         self.seen, self.key, self.holds, self.kept, self.same, self.asked = seen, key, holds, kept, same, asked
+        self.array = array
 
 
 def _asked(name: str, key: str) -> Part:
@@ -89,7 +90,7 @@ def _asked(name: str, key: str) -> Part:
 def parts(arguments: "Mapping[str, Any]", constants: "Container[str]") -> "list[Part]":
     """The parts of all arguments, and the current device where no array says which one."""
     found = [_part(name, value, name in constants) for name, value in arguments.items()]
-    if any(each.key.endswith(f".{keys.ATTRIBUTE}") for each in found):
+    if any(each.array for each in found):
         return found
     return [*found, _asked("_nbx_here_device", "_nbx_ask_device()")]
 
@@ -114,7 +115,7 @@ def _part(name: str, value: "Any", is_constant: bool) -> Part:
         return Part(f"_nbx_type({name})", f"_nbx_key({name})", is_float, "", is_float)
     if hasattr(kind, keys.ATTRIBUTE) and hasattr(value, "data_ptr"):
         key = f"{name}.{keys.ATTRIBUTE}"
-        return Part(key, key, "", key, f"{key} is {{last}}")  # keys.py has each key once
+        return Part(key, key, "", key, f"{key} is {{last}}", array=name)  # keys.py has each key once
     return _asked(f"_nbx_key_{name}", f"_nbx_key({name})")
 
 
@@ -162,6 +163,7 @@ def finder(
         "_nbx_map": map,
         "_nbx_integer": keys.integer,
         "_nbx_key": keys.of,
+        "_nbx_keyed": keys.give,
         "_nbx_constant": keys.constant,
         "_nbx_plain": keys.PLAIN,
         "_nbx_Empty": IndexError,
@@ -180,6 +182,10 @@ def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, val
     key = ", ".join(each.key for each in parts)
     holds = " and ".join(each.holds for each in parts if each.holds) or "True"
     kept = "".join(f"{each.kept}, " for each in parts if each.kept)
+    arrays = [each.array for each in parts if each.array]
+    lacking = " or ".join(f"{array}.{keys.ATTRIBUTE} is None" for array in arrays)
+    # arrays that were never launched have no keys; with keys, all may be as before
+    after = f" and not (({lacking}) and _nbx_keyed({', '.join(arrays)}) and ({same}))" if arrays else ""
     how = "_nbx_entry.launch," if plan is None else f"*_nbx_entry.kept({values}, _nbx_site.grid)"
     return [
         "    try:",
@@ -191,7 +197,7 @@ def _look_up_lines(parts: "Sequence[Part]", plan: "Plan | None", given: str, val
         "            _nbx_former, _nbx_known = _nbx_site.optional",
         "            if _nbx_asked != _nbx_former: _nbx_known = _nbx_nothing",
         f"        {bound} = _nbx_known",
-        f"        if not ({same}):",
+        f"        if not ({same}){after}:",
         f"            _nbx_here = _nbx_variants[{KEY_OF_OPTIONS}] if _nbx_options else _nbx_table",
         f"            {bound} = _nbx_known = _nbx_here.seen[_nbx_site, {seen}]",
         "            if _nbx_options: _nbx_site.optional = _nbx_asked, _nbx_known",

@@ -23,7 +23,7 @@ FIRST_POINTER = 1024
 #: AMD's compiler asks whether an offset into the allocation fits 32 bits.
 _MOST_SMALL = 2**31 - 1
 
-#: The attribute in which an array of nbxrt keeps its key; it has none before its first launch.
+#: The attribute in which an array of nbxrt keeps its key; None before its first launch.
 ATTRIBUTE = "launch_key"
 
 #: Values of these types are equal only where they are the same; of floats, tuples and others that does not hold.
@@ -119,22 +119,29 @@ def parts(value: "Any") -> "Iterator[Any]":
         yield value.base if is_descriptor(value) else value
 
 
+def give(*arrays: "Any") -> bool:
+    """Give keys to those arrays of nbxrt that have none yet. Raises: ArgumentTypeError."""
+    for array in arrays:
+        if array.launch_key is None:
+            known = array.device.launch_keys
+            facts = array.dtype.name, array.is_aligned, array.memory.nbytes <= _MOST_SMALL
+            array.launch_key = known.get(facts) or known.setdefault(facts, _code(array, _number(array.runtime)))
+    return True
+
+
 def pointer(value: "Any") -> int:
-    """The key of something with an address and an element type; arrays of nbxrt keep it."""
-    is_ours = hasattr(type(value), ATTRIBUTE)
-    facts = (
-        element_type(value.dtype),
-        value.data_ptr() % 16 == 0,
-        _is_small(value),
-        device_of(value),
-        _number(value.runtime) if is_ours else None,
-    )
+    """The key of something with an address and an element type; arrays of nbxrt keep it. Raises: ArgumentTypeError."""
+    if not hasattr(type(value), ATTRIBUTE):
+        return _code(value, None)
+    give(value)
+    key: int = value.launch_key
+    return key
+
+
+def _code(value: "Any", runtime: "int | None") -> int:
+    facts = (element_type(value.dtype), value.data_ptr() % 16 == 0, _is_small(value), device_of(value), runtime)
     code = _pointers.get(facts)
-    if code is None:
-        code = _pointers.setdefault(facts, next(_codes))
-    if is_ours:
-        setattr(value, ATTRIBUTE, code)
-    return code
+    return _pointers.setdefault(facts, next(_codes)) if code is None else code
 
 
 def _number(runtime: "Runtime") -> int:

@@ -40,8 +40,8 @@ class DeviceArray:
     strides: "tuple[int, ...]"
     #: What its exports by DLPack have in common, once there was one.
     exports: "dict[Any, Any] | None"
-    #: What launches of kernels keep: see nbxrt/launch/keys.py.
-    launch_key: int
+    #: What launches of kernels keep, None before the first: see nbxrt/launch/keys.py.
+    launch_key: "int | None"
 
     def __init__(
         self, memory: Memory, ptr: int, shape: "tuple[int, ...]", strides: "tuple[int, ...]", kind: DType
@@ -52,7 +52,7 @@ class DeviceArray:
         self.memory, self.ptr, self.dtype = memory, ptr, kind
         self.shape, self.strides, self.is_aligned = shape, strides, not ptr & 15
         self.device, self.runtime, self._device_idx = device, device.runtime, device._device_idx  # noqa: SLF001
-        self.exports = None
+        self.exports = self.launch_key = None
 
     # what it is
 

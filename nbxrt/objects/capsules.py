@@ -205,7 +205,7 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
     array.memory, array.ptr, array.dtype = memory, ptr, kind
     array.shape, array.strides, array.is_aligned = shape, strides, not ptr & 15
     array.device, array.runtime, array._device_idx = device, runtime, device._device_idx  # noqa: SLF001
-    array.exports = None
+    array.exports = array.launch_key = None
     return array
 
 

@@ -31,13 +31,17 @@ class Device:
     Raises: DeviceIndexError naming index and count, ArgumentTypeError; NoDeviceError; BackendNotFoundError.
     """
 
-    __slots__ = ("__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "is_only", "runtime")
+    __slots__ = (
+        "__weakref__", "_current", "_default", "_device_idx", "_later", "_used", "is_only", "launch_keys", "runtime",
+    )  # fmt: skip
 
     runtime: "Runtime"
     _device_idx: int
     _current: "Any"
     #: Whether there is no other, so that no thread has to be asked for its current device.
     is_only: bool
+    #: Of arrays on it, by what launches tell apart in them: see nbxrt/launch/keys.py.
+    launch_keys: "dict[tuple[str, bool, bool], int]"
     _default: "Any"
     _later: "list[tuple[Any, ...]]"
     _used: bool
@@ -306,7 +310,7 @@ def _made(cls: "type[Device]", runtime: "Runtime", index: "Any") -> Device:
         device: Device = object.__new__(cls)
         device.runtime, device._device_idx = runtime, index  # noqa: SLF001
         device._current, device._default, device._later, device._used = runtime.current, None, [], False  # noqa: SLF001
-        device.is_only = runtime.device_count() == 1
+        device.is_only, device.launch_keys = runtime.device_count() == 1, {}
         known.setdefault(index, device)
     return known[index]
 

@@ -147,6 +147,8 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
         for given in values.random.choices(some, k=100):
             key = miss(None, given, {}, {})
             site = values.random.choice(sites)
+            for new in [each for each in given if isinstance(each, DeviceArray) and values.random.random() < 0.5]:
+                new.launch_key = None  # as if it was never launched
             assert launch(site, *given)[: len(key)] == key, given
             missed.clear()
             assert launch(site, *given)[: len(key)] == key, given  # as at the last launch
@@ -154,6 +156,26 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
             found += len(table.seen) > 0
 
     assert found > 1000
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_launch_with_new_arrays_finds_what_triton_would_compile_for_them(target, monkeypatch, simulate):
+    _simulation, runtime = simulate(target)
+    monkeypatch.setenv("AMDGCN_USE_BUFFER_OPS", "1")
+    backend, jit, values = make_backend(TARGETS[target]), kernels.add, Values(3, runtime)
+    bind = create_function_from_signature(jit.signature, jit.params, backend)
+    found = {}
+
+    for _each in range(3000):
+        given = [values.array() for _parameter in range(3)]
+        assert keys.give(*given)
+        key = tuple(array.launch_key for array in given)
+        specialised = _frozen(bind(*given, 5, BLOCK=16)[1])
+        devices = [array.device for array in given]
+        assert found.setdefault(key, (specialised, devices)) == (specialised, devices), (key, given)
+        assert key == tuple(map(keys.of, given))
+
+    assert len(found) > 100
 
 
 @pytest.mark.parametrize("value", [*EDGES, True, 1.0, None, tl.constexpr(3)], ids=str)

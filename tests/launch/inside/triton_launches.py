@@ -174,10 +174,35 @@ def test_a_closed_array_is_refused(cuda):
         kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
     closed.buffer().close()
 
-    with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
-        kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
+    never_launched = array(runtime, 64)
+    never_launched.buffer().close()
+
+    for each in (closed, never_launched):
+        with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
+            kernels.add[(1,)](x, each, x, 64, BLOCK=64)
     runtime.sync()
     assert len(simulation.launches()) == 3
+
+
+def test_arrays_that_were_never_launched_go_the_short_way_too(cuda, called):
+    simulation, runtime = cuda
+    x = array(runtime, 64)
+    for _each in range(3):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+    simulation.clear()
+    new = [array(runtime, 64, device=device) for device in (0, 0, 0, 1, 1, 1)]
+
+    names = called(lambda: kernels.add[(1,)](*new[:3], 64, BLOCK=64))
+    kernels.add[(1,)](*new[3:], 64, BLOCK=64)
+    for device in nbxrt.devices(runtime):
+        device.sync()
+
+    assert "miss" not in names
+    launches = simulation.launches()
+    assert [launch.device for launch in launches] == [0, 1]
+    pointers = [int.from_bytes(each, "little") for launch in launches for each in launch.arguments[:3]]
+    assert pointers == [each.ptr for each in new]
 
 
 # what Triton's run honours
@@ -212,6 +237,22 @@ def test_hooks_are_called_as_triton_calls_them(cuda):
 
     assert seen == ["add"]
     assert _fallbacks() == {"launch hooks": 1}
+
+
+@pytest.fixture
+def called():
+    """The names of the functions of Python that something calls, in order."""
+
+    def names(call):
+        found, before = [], sys.getprofile()
+        sys.setprofile(lambda frame, event, _argument: found.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            call()
+        finally:
+            sys.setprofile(before)
+        return found
+
+    return names
 
 
 @pytest.fixture
@@ -525,32 +566,29 @@ def test_caches_may_be_cleared_while_a_launch_is_refused(cuda):
 
 
 @pytest.mark.parametrize("cleared", [False, True])
-def test_launches_are_known_though_caches_were_cleared_during_the_first_one(cleared, cuda):
+def test_launches_are_known_though_caches_were_cleared_during_the_first_one(cleared, cuda, called):
     _simulation, runtime = cuda
-    x, called = array(runtime, 64), []
+    x = array(runtime, 64)
 
     def clear(frame, _event, _argument):
         if cleared and frame.f_code.co_name == "finder":
             sys.settrace(None)
             kernels.add.device_caches.clear()
 
-    before = sys.gettrace(), sys.getprofile()
+    before = sys.gettrace()
     sys.settrace(clear)
     try:
         kernels.add[(1,)](x, x, x, 64, BLOCK=64)
     finally:
-        sys.settrace(before[0])
+        sys.settrace(before)
     for _each in range(4):
         kernels.add[(1,)](x, x, x, 64, BLOCK=64)
     launch = kernels.add[(1,)]
-    sys.setprofile(lambda frame, event, _argument: called.append(frame.f_code.co_name) if event == "call" else None)
-    try:
-        launch(x, x, x, 64, BLOCK=64)
-    finally:
-        sys.setprofile(before[1])
 
-    assert called[0] == "_nbx_launch"
-    assert "miss" not in called
+    names = called(lambda: launch(x, x, x, 64, BLOCK=64))
+
+    assert names[1] == "_nbx_launch"
+    assert "miss" not in names
 
 
 def test_memory_in_a_tuple_or_a_descriptor_is_kept_as_long_as_the_kernel_needs_it(cuda):
