@@ -5,16 +5,11 @@ that cannot tell. What needs a context happens on a thread of its own: the curre
 and putting it back by a call would give that device a context.
 """
 
-import threading
-
-from nbxrt import errors, management
+from nbxrt import errors, locks, management
 from nbxrt.usability import why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from nbxrt.runtime import Runtime
 
 
@@ -109,25 +104,6 @@ def _entered(runtime: "Runtime", device: int) -> FreeMemory:
         return free
 
     try:
-        return FreeMemory(device, _apart(ask), has_context=True)
+        return FreeMemory(device, locks.in_another_thread(ask), has_context=True)
     except errors.NbxrtError as error:
         return FreeMemory(device, None, why(error))
-
-
-def _apart(ask: "Callable[[], int]") -> int:
-    """Call a function on a thread of its own; what it raises is raised here."""
-    answer: list[Any] = []
-
-    def work() -> None:
-        try:
-            answer.append((ask(), None))
-        except BaseException as error:  # noqa: BLE001  # raised in the caller
-            answer.append((0, error))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    nbytes, error = answer[0]
-    if error is not None:
-        raise error
-    return int(nbytes)

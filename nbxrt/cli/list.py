@@ -70,11 +70,11 @@ def _write(writer: Writer, row: Mapping[str, Any]) -> None:
     triton = f", Triton key {' or '.join(row['triton']['keys'])}" if row["triton"] else ""
     said = f"{row['title']}: {row['kind']} on {', '.join(row['platforms'])}; priority {row['priority']}{triton}"
     counts = f"{row['bound']} operations bound, {row['absent']} absent, in {row['file']}"
-    maturity = f"{row['maturity']}{_evidence(row)}"
-    writer.row(row["name"], f"{said}\n{counts}\n{maturity}", indent=0, style="bold", word=row["title"])
+    evidence = f"evidence: {row['maturity']}{_counted(row)}"
+    writer.row(row["name"], f"{said}\n{counts}\n{evidence}", indent=0, style="bold", word=row["title"])
 
 
-def _evidence(row: Mapping[str, Any]) -> str:
-    """What the bound operations rest on; empty where the maturity says it all."""
+def _counted(row: Mapping[str, Any]) -> str:
+    """How many bound operations rest on what; empty where the maturity says it all."""
     said = [f"{count} {kind}" for kind, count in row["evidence"].items()]
-    return f": evidence for {', '.join(said)}" if len(said) > 1 else ""
+    return f" ({', '.join(said)})" if len(said) > 1 else ""

@@ -63,7 +63,7 @@ def unique_id(runtime: Runtime | None = None) -> bytes:
     `runtime` is the one in force when left out.
     Raises: CapabilityError for a backend without collectives; LibraryNotFoundError; DeviceError.
     """
-    return _meant(runtime).comm_unique_id()
+    return _meant("`unique_id`", runtime).comm_unique_id()
 
 
 def join(
@@ -82,7 +82,7 @@ def join(
     """
     from nbxrt.distributed.joining import join as join_device
 
-    runtime = _meant(runtime)
+    runtime = _meant("`join`", runtime)
     device = runtime.get_device() if device is None else device
     return join_device(runtime, device, identity, rank, size, timeout)
 
@@ -92,14 +92,13 @@ def group(*communicators: Communicator) -> Group:
     return Group(communicators)
 
 
-def _meant(runtime: Runtime | None) -> Runtime:
+def _meant(function: str, runtime: Runtime | None) -> Runtime:
     """The runtime that is asked for, or the one in force. Raises: ArgumentTypeError."""
     from nbxrt import runtime as runtimes
     from nbxrt.detection import gpu_runtime
-    from nbxrt.distributed.joining import demand_runtime
 
     if runtime is not None:
-        return demand_runtime(runtime)
+        return runtimes.checked(function, runtime)
     return runtimes.in_force() or gpu_runtime()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.distributed.communicator import Communicator, start
-from nbxrt.distributed.joining import demand_runtime, join
+from nbxrt.distributed.joining import join
 from nbxrt.distributed.progress import joining
 from nbxrt.distributed.stagedlink import StagedLink
 
@@ -53,7 +53,7 @@ def _opened(runtime: Runtime | None) -> Runtime:
     from nbxrt import runtime as runtimes
 
     if runtime is not None:
-        return demand_runtime(runtime)
+        return runtimes.checked("`init`", runtime)
     return runtimes.in_force() or runtimes.open()
 
 

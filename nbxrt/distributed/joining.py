@@ -32,15 +32,6 @@ def join(runtime: Runtime, device: int, identity: bytes, rank: int, size: int, t
         return start(link, rank, size, timeout=timeout, progress=progress)
 
 
-def demand_runtime(runtime: Any) -> Runtime:
-    """What is a runtime. Raises: ArgumentTypeError."""
-    from nbxrt.runtime import Runtime
-
-    if not isinstance(runtime, Runtime):
-        raise errors.wrong_type("`runtime`", "a Runtime", runtime, "`nbxrt.open` makes one of a backend's name")
-    return runtime
-
-
 def _demand_rank(rank: Any, size: Any) -> None:
     for name, value in (("rank", rank), ("size", size)):
         if value.__class__ is not int:

@@ -66,11 +66,12 @@ def run(
 
 
 def _usual_gpus() -> float:
+    from nbxrt import descriptions
     from nbxrt.detection import gpu_backend
     from nbxrt.runtime import in_force
 
     runtime = in_force()
-    kind = runtime.kind if runtime else ("cpu" if gpu_backend() in ("cpu", "host") else "gpu")
+    kind = runtime.kind if runtime else descriptions.load(gpu_backend())["kind"]
     return 0 if kind == "cpu" else 1
 
 

@@ -1,8 +1,8 @@
 """Calls with a device current, which leave the calling thread's current device as it was."""
 
-from _thread import get_ident, start_new_thread
+from _thread import get_ident
 
-from nbxrt.locks import Lock
+from nbxrt.locks import in_another_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,24 +51,13 @@ class Home:
 
     def _run_apart(self, call: "Callable[..., Any]", arguments: "tuple[Any, ...]") -> "Any":
         """On a thread of its own: putting back a device that this thread never used would give it a context."""
-        answer: list[Any] = []
-        done = Lock()
-        done.acquire()
 
-        def work() -> None:
+        def work() -> "Any":
             self.helper = get_ident()
             try:
                 self._set(self.device)
-                answer.append((call(*arguments), None))
-            except BaseException as error:  # noqa: BLE001  # raised in the caller
-                answer.append((None, error))
+                return call(*arguments)
             finally:
                 self.helper = 0
-                done.release()
 
-        start_new_thread(work, ())
-        done.acquire()
-        result, error = answer[0]
-        if error is not None:
-            raise error
-        return result
+        return in_another_thread(work)

@@ -83,8 +83,9 @@ class Device:
     @property
     def uuid(self) -> str:
         """What identifies it everywhere, as 8-4-4-4-12 hexadecimal digits. Raises: CapabilityError, DeviceError."""
-        digits = self.runtime.device_uuid(self._device_idx).hex()
-        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        from nbxrt.management import uuid_text
+
+        return uuid_text(self.runtime.device_uuid(self._device_idx))
 
     @property
     def pci_bus_id(self) -> str:
@@ -377,25 +378,10 @@ def _put_back(device: Device, found: int, function: "Callable[..., R]", argument
 
 def _in_a_thread(device: Device, function: "Callable[..., R]", arguments: "tuple[Any, ...]") -> "R":
     """Call a function in a thread of its own on the device; its answer, or its error raised here."""
-    from _thread import start_new_thread
+
+    def work() -> "R":
+        device.runtime.set_device(device._device_idx)  # noqa: SLF001
+        return function(*arguments)
 
     device._used = True  # noqa: SLF001
-    done = locks.Lock()
-    done.acquire()
-    answers: list[Any] = []
-
-    def work() -> None:
-        try:
-            device.runtime.set_device(device._device_idx)  # noqa: SLF001
-            answers.append((True, function(*arguments)))
-        except BaseException as error:  # noqa: BLE001  # raised again where it belongs
-            answers.append((False, error))
-        finally:
-            done.release()
-
-    start_new_thread(work, ())
-    done.acquire()
-    worked, answer = answers.pop()
-    if not worked:
-        raise answer
-    return answer  # type: ignore[no-any-return]
+    return locks.in_another_thread(work)

@@ -28,7 +28,7 @@ def test_a_timeout_is_a_time(timeout: object) -> None:
 
 
 def test_a_runtime_is_no_name_of_one() -> None:
-    with pytest.raises(errors.ArgumentTypeError, match="`runtime` takes a Runtime, not str 'cuda'"):
+    with pytest.raises(errors.ArgumentTypeError, match="`unique_id` takes a runtime, not str 'cuda'"):
         dist.unique_id("cuda")  # type: ignore[arg-type]
 
 
