@@ -139,14 +139,19 @@ type_reduction = Literal[
 ]
 
 class Operations:
-    """Every operation, in the contract's form; nbxrt.Runtime has them."""
+    """Every operation, in the contract's form; nbxrt.Runtime has them.
+
+    One that a backend lacks raises CapabilityError with the reason from its file.
+    Behind DeviceError stand the kinds (`error.kind`) that are to be expected.
+    """
 
     def device_count(
         self,
     ) -> int:
         """The number of visible devices; 0 when there is none.
 
-        Gives: count.
+        Returns: count.
+        Raises: DeviceError.
         """
 
     def set_device(
@@ -155,7 +160,8 @@ class Operations:
     ) -> None:
         """The device becomes the current one of the calling thread.
 
-        Errors to expect: invalid_device, no_device.
+        device: Ordinal of a device among the visible ones, from 0.
+        Raises: ArgumentError, NoDeviceError, DeviceError (`invalid_device`).
         """
 
     def get_device(
@@ -163,22 +169,25 @@ class Operations:
     ) -> int:
         """The current device of the calling thread.
 
-        Gives: device.
-        Errors to expect: no_device.
+        Returns: device.
+        Raises: NoDeviceError, DeviceError.
         """
 
     def sync(
         self,
     ) -> None:
-        """Waits until all work of the current device has finished."""
+        """Waits until all work of the current device has finished.
+
+        Raises: DeviceError.
+        """
 
     def mem_get_info(
         self,
     ) -> tuple[int, int]:
         """Free and total memory of the current device, in bytes.
 
-        Gives: free, total.
-        Errors to expect: no_device.
+        Returns: free, total.
+        Raises: CapabilityError, NoDeviceError, DeviceError.
         """
 
     def pci_bus_id(
@@ -187,8 +196,9 @@ class Operations:
     ) -> str:
         """Where the device sits on PCI, as domain:bus:device.function.
 
-        Gives: pci_bus_id.
-        Errors to expect: invalid_device, no_device.
+        device: Ordinal of a device among the visible ones, from 0.
+        Returns: pci_bus_id.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, DeviceError (`invalid_device`).
         """
 
     def device_attribute(
@@ -196,10 +206,12 @@ class Operations:
         attribute: type_device_attribute | SupportsIndex,
         device: SupportsIndex,
     ) -> int:
-        """One fact of a device, by a word of `device_attribute` or the vendor's own number.
+        """One attribute of a device, by a word of `device_attribute` or the vendor's own number.
 
-        Gives: value.
-        Errors to expect: invalid_device, invalid_value, no_device.
+        attribute: An attribute of a device, an integer.
+        device: Ordinal of a device among the visible ones, from 0.
+        Returns: value.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, DeviceError (`invalid_device`, `invalid_value`).
         """
 
     def device_name(
@@ -208,8 +220,9 @@ class Operations:
     ) -> str:
         """The vendor's name of the device.
 
-        Gives: name.
-        Errors to expect: invalid_device, no_device.
+        device: Ordinal of a device among the visible ones, from 0.
+        Returns: name.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, DeviceError (`invalid_device`).
         """
 
     def device_uuid(
@@ -218,8 +231,9 @@ class Operations:
     ) -> bytes:
         """The 16 bytes that identify the device everywhere.
 
-        Gives: uuid.
-        Errors to expect: invalid_device, no_device.
+        device: Ordinal of a device among the visible ones, from 0.
+        Returns: uuid.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, DeviceError (`invalid_device`).
         """
 
     def device_can_access_peer(
@@ -229,8 +243,9 @@ class Operations:
     ) -> bool:
         """Whether the device can access the memory of the other one.
 
-        Gives: can_access.
-        Errors to expect: invalid_device, no_device.
+        device, peer: Ordinal of a device among the visible ones, from 0.
+        Returns: can_access.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, DeviceError (`invalid_device`).
         """
 
     def device_enable_peer_access(
@@ -239,7 +254,8 @@ class Operations:
     ) -> None:
         """The current device gains access to the peer's memory; already enabled is success.
 
-        Errors to expect: invalid_device, peer_unsupported.
+        peer: Ordinal of a device among the visible ones, from 0.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_device`, `peer_unsupported`).
         """
 
     def device_disable_peer_access(
@@ -248,7 +264,8 @@ class Operations:
     ) -> None:
         """The current device loses access to the peer's memory; not enabled is success.
 
-        Errors to expect: invalid_device.
+        peer: Ordinal of a device among the visible ones, from 0.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_device`).
         """
 
     def memcpy_peer(
@@ -261,7 +278,10 @@ class Operations:
     ) -> None:
         """Copies between two devices; returns when the copy is ordered, or later.
 
-        Errors to expect: invalid_value, invalid_device.
+        dst, src: Address of memory, an integer.
+        dst_device, src_device: Ordinal of a device among the visible ones, from 0.
+        nbytes: A number of bytes; 0 is nothing to do.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_device`).
         """
 
     def memcpy_peer_async(
@@ -275,7 +295,11 @@ class Operations:
     ) -> None:
         """Copies between two devices, ordered on the stream.
 
-        Errors to expect: invalid_value, invalid_device, invalid_handle.
+        dst, src: Address of memory, an integer.
+        dst_device, src_device: Ordinal of a device among the visible ones, from 0.
+        nbytes: A number of bytes; 0 is nothing to do.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_device`, `invalid_handle`).
         """
 
     def malloc(
@@ -284,9 +308,10 @@ class Operations:
     ) -> int:
         """Allocates memory on the current device; 0 bytes give address 0.
 
-        Gives: address.
+        nbytes: A number of bytes; 0 is nothing to do.
+        Returns: address.
         Released by `free`.
-        Errors to expect: out_of_memory, no_device.
+        Raises: ArgumentError, OutOfMemoryError, NoDeviceError, DeviceError.
         """
 
     def free(
@@ -295,7 +320,8 @@ class Operations:
     ) -> None:
         """Releases memory of `malloc`; waits for work that uses it, and address 0 does nothing.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer; 0 is nothing to do.
+        Raises: ArgumentError, DeviceError (`invalid_value`).
         """
 
     def memcpy(
@@ -307,7 +333,10 @@ class Operations:
     ) -> None:
         """Copies and waits until the host side may be reused.
 
-        Errors to expect: invalid_value.
+        dst, src: Address of memory, an integer.
+        nbytes: A number of bytes; 0 is nothing to do.
+        kind: Direction of a copy.
+        Raises: ArgumentError, DeviceError (`invalid_value`).
         """
 
     def memcpy_async(
@@ -320,7 +349,11 @@ class Operations:
     ) -> None:
         """Copies, ordered on the stream; both sides must stay allocated until the stream has passed the copy.
 
-        Errors to expect: invalid_value, invalid_handle.
+        dst, src: Address of memory, an integer.
+        nbytes: A number of bytes; 0 is nothing to do.
+        kind: Direction of a copy.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, DeviceError (`invalid_value`, `invalid_handle`).
         """
 
     def memset(
@@ -331,7 +364,10 @@ class Operations:
     ) -> None:
         """Fills memory with the lowest byte of value; the fill is ordered before later work of the default stream.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        value: A signed 32-bit integer.
+        nbytes: A number of bytes; 0 is nothing to do.
+        Raises: ArgumentError, DeviceError (`invalid_value`).
         """
 
     def memset_async(
@@ -343,7 +379,11 @@ class Operations:
     ) -> None:
         """Fills memory with the lowest byte of value, ordered on the stream.
 
-        Errors to expect: invalid_value, invalid_handle.
+        address: Address of memory, an integer.
+        value: A signed 32-bit integer.
+        nbytes: A number of bytes; 0 is nothing to do.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_handle`).
         """
 
     def pointer_attributes(
@@ -352,8 +392,9 @@ class Operations:
     ) -> tuple[str, int, int, int]:
         """What an address points to, which device owns it, and its addresses on device and host (0 where there is none).
 
-        Gives: memory, device, device_address, host_address.
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        Returns: memory, device, device_address, host_address.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def malloc_host(
@@ -362,9 +403,10 @@ class Operations:
     ) -> int:
         """Allocates page-locked host memory; 0 bytes give address 0.
 
-        Gives: address.
+        nbytes: A number of bytes; 0 is nothing to do.
+        Returns: address.
         Released by `free_host`.
-        Errors to expect: out_of_memory, no_device.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, NoDeviceError, DeviceError.
         """
 
     def free_host(
@@ -373,7 +415,8 @@ class Operations:
     ) -> None:
         """Releases memory of `malloc_host`; address 0 does nothing.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer; 0 is nothing to do.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def host_register(
@@ -383,8 +426,10 @@ class Operations:
     ) -> None:
         """Page-locks host memory that the caller owns.
 
+        address: Address of memory, an integer.
+        nbytes: A number of bytes.
         Released by `host_unregister`.
-        Errors to expect: invalid_value, out_of_memory, already_registered.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`invalid_value`, `already_registered`).
         """
 
     def host_unregister(
@@ -393,7 +438,8 @@ class Operations:
     ) -> None:
         """Undoes `host_register`.
 
-        Errors to expect: invalid_value, not_registered.
+        address: Address of memory, an integer.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_registered`).
         """
 
     def host_get_device_pointer(
@@ -402,8 +448,9 @@ class Operations:
     ) -> int:
         """The device's address of page-locked host memory.
 
-        Gives: device_address.
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        Returns: device_address.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def malloc_managed(
@@ -412,9 +459,10 @@ class Operations:
     ) -> int:
         """Allocates memory that migrates between host and device; 0 bytes give address 0.
 
-        Gives: address.
+        nbytes: A number of bytes; 0 is nothing to do.
+        Returns: address.
         Released by `free`.
-        Errors to expect: out_of_memory, not_supported.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`not_supported`).
         """
 
     def mem_prefetch(
@@ -426,7 +474,11 @@ class Operations:
     ) -> None:
         """Moves managed memory to the device, ordered on the stream.
 
-        Errors to expect: invalid_value, invalid_device.
+        address: Address of memory, an integer.
+        nbytes: A number of bytes; 0 is nothing to do.
+        device: Ordinal of a device among the visible ones, from 0.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_device`).
         """
 
     def mem_advise(
@@ -438,7 +490,11 @@ class Operations:
     ) -> None:
         """Tells the driver how managed memory will be used.
 
-        Errors to expect: invalid_value, invalid_device.
+        address: Address of memory, an integer.
+        nbytes: A number of bytes; 0 is nothing to do.
+        advice: How managed memory will be used.
+        device: Ordinal of a device among the visible ones, from 0.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_device`).
         """
 
     def malloc_async(
@@ -448,9 +504,11 @@ class Operations:
     ) -> int:
         """Allocates memory, ordered on the stream; 0 bytes give address 0.
 
-        Gives: address.
+        nbytes: A number of bytes; 0 is nothing to do.
+        stream: Handle of a stream; 0 is the default stream.
+        Returns: address.
         Released by `free_async`.
-        Errors to expect: out_of_memory, not_supported.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`not_supported`).
         """
 
     def free_async(
@@ -460,7 +518,9 @@ class Operations:
     ) -> None:
         """Releases memory of `malloc_async`, ordered on the stream; address 0 does nothing.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer; 0 is nothing to do.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mempool_get_default(
@@ -469,8 +529,9 @@ class Operations:
     ) -> int:
         """The device's default pool, from which `malloc_async` takes.
 
-        Gives: pool.
-        Errors to expect: invalid_device, not_supported.
+        device: Ordinal of a device among the visible ones, from 0.
+        Returns: pool.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_device`, `not_supported`).
         """
 
     def mempool_get_attribute(
@@ -480,8 +541,10 @@ class Operations:
     ) -> int:
         """One value of a pool, in bytes.
 
-        Gives: value.
-        Errors to expect: invalid_value.
+        pool: Handle of a stream-ordered memory pool.
+        attribute: A 64-bit value of a stream-ordered memory pool, bytes.
+        Returns: value.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mempool_set_attribute(
@@ -492,7 +555,10 @@ class Operations:
     ) -> None:
         """Sets one value of a pool, in bytes.
 
-        Errors to expect: invalid_value.
+        pool: Handle of a stream-ordered memory pool.
+        attribute: A 64-bit value of a stream-ordered memory pool, bytes.
+        value: An unsigned 64-bit integer.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mempool_trim(
@@ -502,7 +568,9 @@ class Operations:
     ) -> None:
         """Gives memory that the pool does not use back to the device, but for `keep` bytes.
 
-        Errors to expect: invalid_value.
+        pool: Handle of a stream-ordered memory pool.
+        keep: A number of bytes.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def stream_create(
@@ -510,9 +578,9 @@ class Operations:
     ) -> int:
         """Makes a stream on the current device.
 
-        Gives: stream.
+        Returns: stream.
         Released by `stream_destroy`.
-        Errors to expect: no_device, out_of_memory.
+        Raises: NoDeviceError, OutOfMemoryError, DeviceError.
         """
 
     def stream_create_flags(
@@ -521,9 +589,10 @@ class Operations:
     ) -> int:
         """Makes a stream that may ignore the default stream.
 
-        Gives: stream.
+        non_blocking: True or False.
+        Returns: stream.
         Released by `stream_destroy`.
-        Errors to expect: no_device, out_of_memory.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, OutOfMemoryError, DeviceError.
         """
 
     def stream_create_priority(
@@ -533,9 +602,11 @@ class Operations:
     ) -> int:
         """Makes a stream of a priority; lower numbers go first.
 
-        Gives: stream.
+        priority: A signed 32-bit integer.
+        non_blocking: True or False.
+        Returns: stream.
         Released by `stream_destroy`.
-        Errors to expect: no_device, out_of_memory.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, OutOfMemoryError, DeviceError.
         """
 
     def stream_priority_range(
@@ -543,7 +614,8 @@ class Operations:
     ) -> tuple[int, int]:
         """The least and the greatest priority of the current device.
 
-        Gives: least, greatest.
+        Returns: least, greatest.
+        Raises: CapabilityError, DeviceError.
         """
 
     def stream_destroy(
@@ -552,7 +624,8 @@ class Operations:
     ) -> None:
         """Releases a stream; work already in it still runs.
 
-        Errors to expect: invalid_handle.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, DeviceError (`invalid_handle`).
         """
 
     def stream_sync(
@@ -561,7 +634,8 @@ class Operations:
     ) -> None:
         """Waits until the work of the stream has finished.
 
-        Errors to expect: invalid_handle.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, DeviceError (`invalid_handle`).
         """
 
     def stream_query(
@@ -570,8 +644,9 @@ class Operations:
     ) -> bool:
         """Whether the work of the stream has finished.
 
-        Gives: done.
-        Errors to expect: invalid_handle.
+        stream: Handle of a stream; 0 is the default stream.
+        Returns: done.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_handle`).
         """
 
     def stream_wait_event(
@@ -579,9 +654,11 @@ class Operations:
         stream: SupportsIndex,
         event: SupportsIndex,
     ) -> None:
-        """Later work of the stream waits for the event.
+        """Lets later work of the stream wait for what the event stands for; the calling thread does not wait.
 
-        Errors to expect: invalid_handle.
+        stream: Handle of a stream; 0 is the default stream.
+        event: Handle of an event.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_handle`).
         """
 
     def event_create(
@@ -589,9 +666,9 @@ class Operations:
     ) -> int:
         """Makes an event that records its time.
 
-        Gives: event.
+        Returns: event.
         Released by `event_destroy`.
-        Errors to expect: no_device.
+        Raises: NoDeviceError, DeviceError.
         """
 
     def event_create_flags(
@@ -602,9 +679,10 @@ class Operations:
     ) -> int:
         """Makes an event for what the flags say.
 
-        Gives: event.
+        timing, blocking, interprocess: True or False.
+        Returns: event.
         Released by `event_destroy`.
-        Errors to expect: no_device, invalid_value.
+        Raises: ArgumentError, CapabilityError, NoDeviceError, DeviceError (`invalid_value`).
         """
 
     def event_destroy(
@@ -613,7 +691,8 @@ class Operations:
     ) -> None:
         """Releases an event.
 
-        Errors to expect: invalid_handle.
+        event: Handle of an event.
+        Raises: ArgumentError, DeviceError (`invalid_handle`).
         """
 
     def event_record(
@@ -621,28 +700,32 @@ class Operations:
         event: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """The event stands for the work that is in the stream now.
+        """Records the event in the stream; it then stands for all work that the stream was given before.
 
-        Errors to expect: invalid_handle.
+        event: Handle of an event.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, DeviceError (`invalid_handle`).
         """
 
     def event_sync(
         self,
         event: SupportsIndex,
     ) -> None:
-        """Waits until the work before the event has finished.
+        """Waits until the work that the event stands for has finished.
 
-        Errors to expect: invalid_handle.
+        event: Handle of an event.
+        Raises: ArgumentError, DeviceError (`invalid_handle`).
         """
 
     def event_query(
         self,
         event: SupportsIndex,
     ) -> bool:
-        """Whether the work before the event has finished; an event never recorded counts as finished.
+        """Whether the work that the event stands for has finished; an event never recorded counts as finished.
 
-        Gives: done.
-        Errors to expect: invalid_handle.
+        event: Handle of an event.
+        Returns: done.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_handle`).
         """
 
     def event_elapsed(
@@ -652,8 +735,9 @@ class Operations:
     ) -> float:
         """The time between two recorded events of one device, in milliseconds.
 
-        Gives: elapsed.
-        Errors to expect: invalid_handle, not_ready.
+        start, end: Handle of an event.
+        Returns: elapsed.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_handle`, `not_ready`).
         """
 
     def get_last_error(
@@ -661,7 +745,8 @@ class Operations:
     ) -> int:
         """The code of the calling thread's last error, which is cleared; 0 when there is none.
 
-        Gives: code.
+        Returns: code.
+        Raises: CapabilityError, DeviceError.
         """
 
     def peek_last_error(
@@ -669,7 +754,8 @@ class Operations:
     ) -> int:
         """The code of the calling thread's last error, which stays.
 
-        Gives: code.
+        Returns: code.
+        Raises: CapabilityError, DeviceError.
         """
 
     def ipc_get_mem_handle(
@@ -679,8 +765,10 @@ class Operations:
     ) -> bytes:
         """A handle of device memory that another process can open.
 
-        Gives: handle.
-        Errors to expect: invalid_value, not_supported.
+        address: Address of memory, an integer.
+        nbytes: A number of bytes.
+        Returns: handle.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def ipc_open_mem_handle(
@@ -690,9 +778,11 @@ class Operations:
     ) -> int:
         """Opens device memory of another process.
 
-        Gives: address.
+        handle: Bytes; any bytes-like object is taken.
+        nbytes: A number of bytes.
+        Returns: address.
         Released by `ipc_close_mem_handle`.
-        Errors to expect: invalid_value, not_supported.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def ipc_close_mem_handle(
@@ -702,7 +792,9 @@ class Operations:
     ) -> None:
         """Closes device memory of another process.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        handle: Bytes; any bytes-like object is taken.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def ipc_get_event_handle(
@@ -711,8 +803,9 @@ class Operations:
     ) -> bytes:
         """A handle of an interprocess event that another process can open.
 
-        Gives: handle.
-        Errors to expect: invalid_handle, not_supported.
+        event: Handle of an event.
+        Returns: handle.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_handle`, `not_supported`).
         """
 
     def ipc_open_event_handle(
@@ -721,9 +814,10 @@ class Operations:
     ) -> int:
         """Opens an event of another process.
 
-        Gives: event.
+        handle: Bytes; any bytes-like object is taken.
+        Returns: event.
         Released by `event_destroy`.
-        Errors to expect: invalid_value, not_supported.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def stream_begin_capture(
@@ -733,7 +827,9 @@ class Operations:
     ) -> None:
         """Work given to the stream is recorded into a graph instead of run.
 
-        Errors to expect: invalid_value, capture_unsupported.
+        stream: Handle of a stream; 0 is the default stream.
+        mode: Which unsafe calls a capture forbids.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `capture_unsupported`).
         """
 
     def stream_end_capture(
@@ -742,9 +838,10 @@ class Operations:
     ) -> int:
         """Ends the capture and gives the graph.
 
-        Gives: graph.
+        stream: Handle of a stream; 0 is the default stream.
+        Returns: graph.
         Released by `graph_destroy`.
-        Errors to expect: invalid_value, capture_unsupported.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `capture_unsupported`).
         """
 
     def stream_is_capturing(
@@ -753,7 +850,9 @@ class Operations:
     ) -> bool:
         """Whether work given to the stream is being recorded.
 
-        Gives: capturing.
+        stream: Handle of a stream; 0 is the default stream.
+        Returns: capturing.
+        Raises: ArgumentError, CapabilityError, DeviceError.
         """
 
     def graph_instantiate(
@@ -762,9 +861,10 @@ class Operations:
     ) -> int:
         """Makes an executable graph.
 
-        Gives: graph_exec.
+        graph: Handle of a captured graph.
+        Returns: graph_exec.
         Released by `graph_exec_destroy`.
-        Errors to expect: invalid_value, out_of_memory.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`invalid_value`).
         """
 
     def graph_exec_update(
@@ -774,8 +874,10 @@ class Operations:
     ) -> bool:
         """Gives an executable graph the parameters of another graph of the same shape; False when the shapes differ.
 
-        Gives: updated.
-        Errors to expect: invalid_value.
+        graph_exec: Handle of an executable graph.
+        graph: Handle of a captured graph.
+        Returns: updated.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def graph_launch(
@@ -785,7 +887,9 @@ class Operations:
     ) -> None:
         """Runs an executable graph, ordered on the stream.
 
-        Errors to expect: invalid_value.
+        graph_exec: Handle of an executable graph.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def graph_destroy(
@@ -794,7 +898,8 @@ class Operations:
     ) -> None:
         """Releases a graph.
 
-        Errors to expect: invalid_value.
+        graph: Handle of a captured graph.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def graph_exec_destroy(
@@ -803,7 +908,8 @@ class Operations:
     ) -> None:
         """Releases an executable graph.
 
-        Errors to expect: invalid_value.
+        graph_exec: Handle of an executable graph.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mem_granularity(
@@ -812,8 +918,9 @@ class Operations:
     ) -> int:
         """The size, in bytes, that sizes and addresses of mapped memory must be multiples of.
 
-        Gives: nbytes.
-        Errors to expect: invalid_value, not_supported.
+        device: Ordinal of a device among the visible ones, from 0.
+        Returns: nbytes.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def mem_address_reserve(
@@ -823,9 +930,10 @@ class Operations:
     ) -> int:
         """Reserves a range of addresses with nothing behind it.
 
-        Gives: address.
+        nbytes, alignment: A number of bytes.
+        Returns: address.
         Released by `mem_address_free`.
-        Errors to expect: invalid_value, out_of_memory, not_supported.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def mem_address_free(
@@ -835,7 +943,9 @@ class Operations:
     ) -> None:
         """Releases a range of addresses.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        nbytes: A number of bytes.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mem_create(
@@ -846,9 +956,12 @@ class Operations:
     ) -> int:
         """Allocates physical memory on the device, without an address.
 
-        Gives: allocation.
+        nbytes: A number of bytes.
+        device: Ordinal of a device among the visible ones, from 0.
+        sharing: How another process can have the same physical memory.
+        Returns: allocation.
         Released by `mem_release`.
-        Errors to expect: invalid_value, out_of_memory, not_supported.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def mem_release(
@@ -857,7 +970,8 @@ class Operations:
     ) -> None:
         """Gives up the handle of physical memory, which lives on while it is mapped.
 
-        Errors to expect: invalid_value.
+        allocation: Handle of physical memory that can be mapped.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mem_map(
@@ -869,7 +983,10 @@ class Operations:
     ) -> None:
         """Puts physical memory behind addresses.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        nbytes, offset: A number of bytes.
+        allocation: Handle of physical memory that can be mapped.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mem_unmap(
@@ -879,7 +996,9 @@ class Operations:
     ) -> None:
         """Takes physical memory away from behind addresses; work that uses them must have finished.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        nbytes: A number of bytes.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mem_set_access(
@@ -891,7 +1010,11 @@ class Operations:
     ) -> None:
         """Lets a device use mapped addresses.
 
-        Errors to expect: invalid_value.
+        address: Address of memory, an integer.
+        nbytes: A number of bytes.
+        device: Ordinal of a device among the visible ones, from 0.
+        access: What a device may do with mapped virtual memory.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).
         """
 
     def mem_retain(
@@ -900,9 +1023,10 @@ class Operations:
     ) -> int:
         """Another handle of the physical memory that is mapped at an address.
 
-        Gives: allocation.
+        address: Address of memory, an integer.
+        Returns: allocation.
         Released by `mem_release`.
-        Errors to expect: invalid_value, not_supported.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def mem_export(
@@ -911,8 +1035,9 @@ class Operations:
     ) -> int:
         """A new file descriptor of physical memory that was created with `sharing="file"`; the caller closes it.
 
-        Gives: file.
-        Errors to expect: invalid_value, not_supported.
+        allocation: Handle of physical memory that can be mapped.
+        Returns: file.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def mem_import(
@@ -921,9 +1046,10 @@ class Operations:
     ) -> int:
         """Physical memory, of another process too, by a file descriptor, which stays the caller's.
 
-        Gives: allocation.
+        file: A file descriptor of this process.
+        Returns: allocation.
         Released by `mem_release`.
-        Errors to expect: invalid_value, not_supported.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def module_load(
@@ -932,9 +1058,10 @@ class Operations:
     ) -> int:
         """Loads code for the current device from the bytes of a binary.
 
-        Gives: module.
+        image: Bytes; any bytes-like object is taken.
+        Returns: module.
         Released by `module_unload`.
-        Errors to expect: invalid_value, no_binary, out_of_memory.
+        Raises: ArgumentError, CapabilityError, OutOfMemoryError, DeviceError (`invalid_value`, `no_binary`).
         """
 
     def module_unload(
@@ -943,7 +1070,8 @@ class Operations:
     ) -> None:
         """Unloads a module.
 
-        Errors to expect: invalid_handle.
+        module: Handle of a loaded module.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_handle`).
         """
 
     def module_get_function(
@@ -953,8 +1081,10 @@ class Operations:
     ) -> int:
         """The kernel of that name.
 
-        Gives: function.
-        Errors to expect: not_found, invalid_handle.
+        module: Handle of a loaded module.
+        name: Text, passed as UTF-8.
+        Returns: function.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_found`, `invalid_handle`).
         """
 
     def module_get_global(
@@ -964,8 +1094,10 @@ class Operations:
     ) -> tuple[int, int]:
         """Address and size, in bytes, of the global variable of that name.
 
-        Gives: address, nbytes.
-        Errors to expect: not_found, invalid_handle.
+        module: Handle of a loaded module.
+        name: Text, passed as UTF-8.
+        Returns: address, nbytes.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_found`, `invalid_handle`).
         """
 
     def function_get_attribute(
@@ -973,10 +1105,12 @@ class Operations:
         attribute: type_function_attribute | SupportsIndex,
         function: SupportsIndex,
     ) -> int:
-        """One fact of a kernel function.
+        """One attribute of a kernel function.
 
-        Gives: value.
-        Errors to expect: invalid_value, invalid_handle.
+        attribute: An attribute of a kernel function, an integer.
+        function: Handle of a kernel function.
+        Returns: value.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_handle`).
         """
 
     def function_set_attribute(
@@ -985,9 +1119,12 @@ class Operations:
         attribute: type_function_attribute | SupportsIndex,
         value: SupportsIndex,
     ) -> None:
-        """Sets one property of a kernel function.
+        """Sets one attribute of a kernel function.
 
-        Errors to expect: invalid_value, invalid_handle.
+        function: Handle of a kernel function.
+        attribute: An attribute of a kernel function, an integer.
+        value: A signed 32-bit integer.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_handle`).
         """
 
     def launch_kernel(
@@ -999,9 +1136,14 @@ class Operations:
         stream: SupportsIndex,
         arguments: Sequence[object] | int,
     ) -> None:
-        """Runs a kernel, ordered on the stream.
+        """Runs a kernel with `shared_memory` bytes of dynamic shared memory, ordered on the stream.
 
-        Errors to expect: invalid_value, invalid_handle.
+        function: Handle of a kernel function.
+        grid, block: Extents along x, y and z: three positive integers.
+        shared_memory: An unsigned 32-bit integer.
+        stream: Handle of a stream; 0 is the default stream.
+        arguments: Kernel arguments: a sequence of ctypes values, or the address of arguments packed before.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `invalid_handle`).
         """
 
     def tensor_map_encode(
@@ -1019,7 +1161,13 @@ class Operations:
     ) -> None:
         """Writes to host memory, at a multiple of 64, what the device's unit for copies of tensors takes a tensor as: 128 bytes. Extents and strides are numbers of 64 bits, the fastest dimension first and its stride left out; block and steps, the block of one copy and the distances of its elements, are numbers of 32 bits.
 
-        Errors to expect: invalid_value, not_supported.
+        room, address: Address of memory, an integer.
+        element: The elements of a tensor as the unit that copies tensors knows them.
+        rank: An unsigned 32-bit integer.
+        extents, strides, block, steps: Bytes; any bytes-like object is taken.
+        swizzle: How rows of a block are mixed in shared memory, so that its banks are used evenly.
+        fill: What is read outside of a tensor.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `not_supported`).
         """
 
     def monitor_by_pci_bus_id(
@@ -1028,8 +1176,9 @@ class Operations:
     ) -> int:
         """The management library's handle of the device at that place on PCI.
 
-        Gives: monitor.
-        Errors to expect: not_found, not_permitted.
+        pci_bus_id: Text, passed as UTF-8.
+        Returns: monitor.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_found`, `not_permitted`).
         """
 
     def monitor_by_uuid(
@@ -1038,8 +1187,9 @@ class Operations:
     ) -> int:
         """The management library's handle of the device of that UUID, as the library spells UUIDs.
 
-        Gives: monitor.
-        Errors to expect: not_found, not_permitted.
+        uuid: Text, passed as UTF-8.
+        Returns: monitor.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_found`, `not_permitted`).
         """
 
     def monitor_processes(
@@ -1048,8 +1198,9 @@ class Operations:
     ) -> list[tuple[int, int]]:
         """The processes that compute on the device, with the bytes attributed to each; 2**64-1 where the library has no number.
 
-        Gives: processes.
-        Errors to expect: not_supported, not_permitted, insufficient_size.
+        monitor: The management library's own handle of a device.
+        Returns: processes.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_supported`, `not_permitted`, `insufficient_size`).
         """
 
     def monitor_memory_used(
@@ -1058,8 +1209,9 @@ class Operations:
     ) -> int:
         """Memory in use on the device, by all processes, in bytes.
 
-        Gives: used.
-        Errors to expect: not_supported, not_permitted.
+        monitor: The management library's own handle of a device.
+        Returns: used.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_supported`, `not_permitted`).
         """
 
     def monitor_memory_total(
@@ -1068,8 +1220,9 @@ class Operations:
     ) -> int:
         """Memory of the device, in bytes.
 
-        Gives: total.
-        Errors to expect: not_supported, not_permitted.
+        monitor: The management library's own handle of a device.
+        Returns: total.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_supported`, `not_permitted`).
         """
 
     def monitor_bus_distance(
@@ -1079,8 +1232,9 @@ class Operations:
     ) -> str:
         """What lies between two devices on the buses of their host.
 
-        Gives: distance.
-        Errors to expect: not_supported, not_permitted.
+        monitor, peer: The management library's own handle of a device.
+        Returns: distance.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_supported`, `not_permitted`).
         """
 
     def monitor_direct_link(
@@ -1090,8 +1244,9 @@ class Operations:
     ) -> bool:
         """Whether links of their own join two devices, beside the buses of their host.
 
-        Gives: direct.
-        Errors to expect: not_supported, not_permitted.
+        monitor, peer: The management library's own handle of a device.
+        Returns: direct.
+        Raises: ArgumentError, CapabilityError, DeviceError (`not_supported`, `not_permitted`).
         """
 
     def comm_unique_id(
@@ -1099,7 +1254,8 @@ class Operations:
     ) -> bytes:
         """The bytes that the ranks of a new communicator share.
 
-        Gives: id.
+        Returns: id.
+        Raises: CapabilityError, DeviceError.
         """
 
     def comm_init_rank(
@@ -1110,22 +1266,32 @@ class Operations:
     ) -> int:
         """Joins a communicator of `nranks` ranks on the current device; returns when all have joined.
 
-        Gives: communicator.
+        nranks, rank: A signed 32-bit integer.
+        id: Bytes; any bytes-like object is taken.
+        Returns: communicator.
         Released by `comm_destroy`.
-        Errors to expect: invalid_value, system_error.
+        Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`, `system_error`).
         """
 
     def comm_destroy(
         self,
         communicator: SupportsIndex,
     ) -> None:
-        """Leaves a communicator after its work has finished."""
+        """Leaves a communicator after its work has finished.
+
+        communicator: Handle of one rank's end of a communicator.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def comm_abort(
         self,
         communicator: SupportsIndex,
     ) -> None:
-        """Leaves a communicator at once and stops its work."""
+        """Leaves a communicator at once and stops its work.
+
+        communicator: Handle of one rank's end of a communicator.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def comm_async_error(
         self,
@@ -1133,7 +1299,9 @@ class Operations:
     ) -> int:
         """The code of an error that happened after the call returned; 0 when there is none.
 
-        Gives: code.
+        communicator: Handle of one rank's end of a communicator.
+        Returns: code.
+        Raises: ArgumentError, CapabilityError, DeviceError.
         """
 
     def all_reduce(
@@ -1146,7 +1314,16 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Every rank receives the reduction of all ranks' elements."""
+        """Every rank receives the reduction of all ranks' elements.
+
+        send, receive: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        reduction: How a collective combines elements.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def broadcast(
         self,
@@ -1158,7 +1335,16 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Every rank receives the root's elements."""
+        """Every rank receives the root's elements.
+
+        send, receive: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        root: A signed 32-bit integer.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def reduce(
         self,
@@ -1171,7 +1357,17 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """The root receives the reduction of all ranks' elements."""
+        """The root receives the reduction of all ranks' elements.
+
+        send, receive: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        reduction: How a collective combines elements.
+        root: A signed 32-bit integer.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def all_gather(
         self,
@@ -1182,7 +1378,15 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Every rank receives `count` elements of each rank, in order of rank."""
+        """Every rank receives `count` elements of each rank, in order of rank.
+
+        send, receive: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def reduce_scatter(
         self,
@@ -1194,7 +1398,16 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Every rank receives its `count` elements of the reduction."""
+        """Every rank receives its `count` elements of the reduction.
+
+        send, receive: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        reduction: How a collective combines elements.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def all_to_all(
         self,
@@ -1205,7 +1418,15 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Every rank sends `count` elements to each rank and receives as many from each, in order of rank."""
+        """Every rank sends `count` elements to each rank and receives as many from each, in order of rank.
+
+        send, receive: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def send(
         self,
@@ -1216,7 +1437,16 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Sends elements to a peer."""
+        """Sends elements to a peer.
+
+        address: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        peer: A signed 32-bit integer.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def receive(
         self,
@@ -1227,14 +1457,29 @@ class Operations:
         communicator: SupportsIndex,
         stream: SupportsIndex,
     ) -> None:
-        """Receives elements from a peer."""
+        """Receives elements from a peer.
+
+        address: Address of memory, an integer.
+        count: A number of elements; 0 is nothing to do.
+        datatype: Element type of a collective.
+        peer: A signed 32-bit integer.
+        communicator: Handle of one rank's end of a communicator.
+        stream: Handle of a stream; 0 is the default stream.
+        Raises: ArgumentError, CapabilityError, DeviceError.
+        """
 
     def group_start(
         self,
     ) -> None:
-        """Collectives that follow are started together at `group_end`."""
+        """Collectives that follow are started together at `group_end`.
+
+        Raises: CapabilityError, DeviceError.
+        """
 
     def group_end(
         self,
     ) -> None:
-        """Starts the collectives since `group_start`."""
+        """Starts the collectives since `group_start`.
+
+        Raises: CapabilityError, DeviceError.
+        """

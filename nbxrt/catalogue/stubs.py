@@ -40,7 +40,11 @@ def write(data: dict[str, Any]) -> str:
     lines += [
         "",
         "class Operations:",
-        '    """Every operation, in the contract\'s form; nbxrt.Runtime has them."""',
+        '    """Every operation, in the contract\'s form; nbxrt.Runtime has them.',
+        "",
+        "    One that a backend lacks raises CapabilityError with the reason from its file.",
+        "    Behind DeviceError stand the kinds (`error.kind`) that are to be expected.",
+        '    """',
         "",
     ]
     for name, entry in data["operations"].items():
@@ -58,7 +62,7 @@ def _method(name: str, entry: dict[str, Any], data: dict[str, Any]) -> list[str]
     given = [_result(kind, data["enums"]) for kind in entry["gives"].values()]
     answer = "None" if not given else given[0] if len(given) == 1 else f"tuple[{', '.join(given)}]"
     lines = [f"    def {name}(", *[f"        {each}," for each in ["self", *parameters]], f"    ) -> {answer}:"]
-    return [*lines, f'        """{_documented(entry)}"""', ""]
+    return [*lines, f'        """{_documented(entry, data)}"""', ""]
 
 
 def _parameter(name: str, spec: Any, enums: dict[str, Any]) -> str:
@@ -72,15 +76,35 @@ def _result(kind: str, enums: dict[str, Any]) -> str:
     return "str" if kind in enums else _GIVEN.get(kind, "int")
 
 
-def _documented(entry: dict[str, Any]) -> str:
-    said = [entry["says"]]
+def _documented(entry: dict[str, Any], data: dict[str, Any]) -> str:
+    """The contract's sentence, then what each parameter is, what is returned, and what is raised."""
+    more = [f"{', '.join(names)}: {said}" for said, names in _parameters_by_meaning(entry, data).items()]
     if entry["gives"]:
-        said.append("Gives: " + ", ".join(entry["gives"]) + ".")
+        more.append(f"Returns: {', '.join(entry['gives'])}.")
     if "released_by" in entry:
-        said.append(f"Released by `{entry['released_by']}`.")
-    if entry.get("errors"):
-        said.append("Errors to expect: " + ", ".join(entry["errors"]) + ".")
-    if len(said) == 1:
-        return str(said[0])
-    body = "\n".join(f"        {line}" for line in said[1:])
-    return f"{said[0]}\n\n{body}\n        "
+        more.append(f"Released by `{entry['released_by']}`.")
+    more.append(f"Raises: {', '.join(_raised(entry, data))}.")
+    body = "\n".join(f"        {line}" for line in more)
+    return f"{entry['says']}\n\n{body}\n        "
+
+
+def _parameters_by_meaning(entry: dict[str, Any], data: dict[str, Any]) -> dict[str, list[str]]:
+    """What parameters are, in the words of their types; those that are the same thing share a line."""
+    found: dict[str, list[str]] = {}
+    for name, spec in entry["takes"].items():
+        kind = spec if isinstance(spec, str) else spec["type"]
+        said: str = (data["enums"].get(kind) or data["types"][kind])["says"]
+        if isinstance(spec, dict) and spec.get("zero") == "skips":
+            said = f"{said.removesuffix('.')}; 0 is nothing to do."
+        found.setdefault(said, []).append(name)
+    return found
+
+
+def _raised(entry: dict[str, Any], data: dict[str, Any]) -> list[str]:
+    """The classes of errors, the general one with the kinds that are to be expected."""
+    raised = ["ArgumentError"] if entry["takes"] else []
+    raised += [] if entry.get("required") else ["CapabilityError"]
+    kinds = {kind: data["errors"][kind].get("raises", "DeviceError") for kind in entry.get("errors", ())}
+    raised += dict.fromkeys(name for name in kinds.values() if name != "DeviceError")
+    plain = [f"`{kind}`" for kind, name in kinds.items() if name == "DeviceError"]
+    return [*raised, f"DeviceError ({', '.join(plain)})" if plain else "DeviceError"]
