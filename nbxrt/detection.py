@@ -104,11 +104,10 @@ _last: "tuple[list[str], Detection] | None" = None
 def detect(*, usable: bool = False) -> Detection:
     """What this process can use, backend by backend. Never raises.
 
-    No process is started, and no function of a vendor is called but where the operating system cannot tell whether a
-    device is there. With `usable`, a child process for each backend uses a device: it may take seconds, and a runtime
-    that aborts costs only its own answer.
-    A report in which a device was found is kept until `reset()`; one without is made anew each time, and so is one
-    with `usable`.
+    Libraries are loaded, and the operating system is asked for devices; a vendor's function is called only where that
+    cannot tell. With `usable=True` a device of each backend is also used, in a child process for each: that may take
+    seconds, and a runtime that crashes does not harm this process.
+    A report in which a device was found is kept until `reset()`. One without a device, or with `usable`, is not.
     """
     return _detect_by_use() if usable else _detect_by_looking()
 
@@ -233,10 +232,11 @@ def _forced() -> str:
 
 
 def gpu_backend(*, require_device: bool = False) -> str:
-    """The name of the GPU backend in force, forced or best: a backend with a device before one that merely loads.
+    """The name of the GPU backend: the one in force, else the forced one, else the best that is here.
 
-    A `cpu` backend is never answered unless it was forced or opened by name. Naming loads libraries and touches no
-    driver where the operating system can tell; with `require_device` a device must be there, which may ask the runtime.
+    A backend with a device is better than one whose library merely loads. One of kind `cpu` is answered only where it
+    was forced or opened by name. Libraries may be loaded; the vendor's driver is called only where the operating system
+    cannot tell whether a device is there. `require_device` makes a backend without a device an error.
 
     Raises: BackendNotFoundError with the whole report; NoDeviceError with `require_device`.
     """
@@ -360,12 +360,18 @@ def gpu_runtime() -> "runtime.Runtime":
 
 
 def backend_table() -> "Mapping[str, Any]":
-    """Read-only: operation to the attribute of `gpu_runtime()` that is its C function, and the three library lists."""
+    """`gpu_runtime().table()`: for each operation the name of the runtime's attribute that is its C function.
+
+    Raises: as `gpu_runtime`.
+    """
     return gpu_runtime().table()
 
 
 def device_memory() -> "DeviceMemory":
-    """The memory primitives of the runtime in force; made per call, so that a substituted runtime is seen at once."""
+    """The memory operations of `gpu_runtime()`, and nothing else of it. Ask each time: the runtime may have changed.
+
+    Raises: as `gpu_runtime`.
+    """
     return DeviceMemory(gpu_runtime())
 
 

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 def invalidate_current_device_cache() -> None:
-    """Forget this thread's current device, so that the next use sets it: for code that switches behind nbxrt."""
+    """Trust the cached current device of this thread no more: to be called after others have switched devices."""
     for opened in runtime.all_open():
         opened.current.index = None
 
 
 def set_device(target: "Any") -> None:
-    """Bring a device into force for this thread: an index, or the device of anything with `_device_idx`.
+    """Make a device current for this thread, in the runtime in force and in Triton's driver if one is active.
 
-    Raises: TypeError for anything else; DeviceIndexError; DeviceError.
+    `target` is an index, a Device, or what has an index as `_device_idx`, as arrays do.
+    Raises: ArgumentTypeError for anything else; DeviceIndexError; DeviceError.
     """
     ensure_triton_device(index_of(target, "set_device"))
 
@@ -93,7 +94,10 @@ def _active_triton_driver() -> "Any":
 
 
 def device_label(tensor: "Any") -> str:
-    """How a tensor's placement reads: `hip:0` for device memory, `cpu:0`, `?` without one. Never raises."""
+    """Where a tensor is, as messages say it: `hip:0`, `cpu:0`, or `?` where it does not tell. Never raises.
+
+    Read are `_device`, a backend's name, and `_device_idx`. Any GPU backend's name stands for the one in force.
+    """
     try:
         placement = getattr(tensor, "_device", None)
         index = getattr(tensor, "_device_idx", "?")

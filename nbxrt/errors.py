@@ -134,7 +134,7 @@ class ArgumentValueError(ArgumentError, ValueError):
 
 
 class ArgumentIndexError(ArgumentValueError, IndexError):
-    """An index is outside of what it counts in."""
+    """An index of an array is out of range."""
 
     reference = "argument-index"
 
@@ -152,13 +152,13 @@ class SizeError(ArgumentValueError):
 
 
 class UnknownPolicyError(ArgumentValueError):
-    """There is no policy of that name."""
+    """There is no policy of allocation of that name."""
 
     reference = "unknown-policy"
 
 
 class LimitError(ArgumentValueError):
-    """A limit is under what is held already; `held` is that many bytes."""
+    """A limit is lower than what is held already: `held` bytes."""
 
     reference = "limit"
 

@@ -115,7 +115,10 @@ class Runtime(Operations):
         return function
 
     def wrap(self, operation: str, wrapper: "Callable[[Any], Any]") -> None:
-        """Let a function stand before an operation's: the wrapper is called with that, also when it is made anew."""
+        """Put a wrapper around an operation: `wrapper(function)` answers what is called in the function's place.
+
+        It is applied again whenever the operation's function is made anew.
+        """
         self._wrappers.setdefault(operation, []).append(wrapper)
         self.__dict__.pop(operation, None)
         if self._prebuilt is not None:
@@ -132,9 +135,9 @@ class Runtime(Operations):
         return _adapter()(self._binder, operation, getattr(self, operation))
 
     def prepared(self, operation: str, *arguments: "Any") -> "Callable[[], object]":
-        """A call that is made each time that the function is called; its arguments are checked and converted once.
+        """Check and convert the arguments of an operation once, and answer what makes the call with them, again and again.
 
-        It is good until `revision` changes.
+        What it answered is of no more use once `revision` has changed.
         Raises: CapabilityError; ArgumentTypeError, ArgumentValueError, DeviceIndexError.
         """
         function = getattr(self, operation)
@@ -171,11 +174,14 @@ class Runtime(Operations):
             raise
 
     def library(self, role: str = "runtime") -> "Library":
-        """The library of a role: its path, its version, its candidates. It is loaded when it was not yet."""
+        """The library of a role, such as `runtime` or `driver`, loaded if it was not: path, version, candidates.
+
+        Raises: ArgumentTypeError; LibraryNotFoundError, LibraryBrokenError.
+        """
         return self._binder.library(_role(role))
 
     def version(self, role: str = "runtime") -> "tuple[int, ...]":
-        """The version of a role's library, (12, 9); () when it cannot be known."""
+        """The version of a role's library, such as (12, 9); () when it cannot be known. Raises: as `library`."""
         return self._binder.library(_role(role)).version
 
     @property
@@ -225,9 +231,10 @@ class Runtime(Operations):
         return self._binder.library(_role(library)).error_text(code)
 
     def table(self) -> "Mapping[str, Any]":
-        """Read-only: operation to the attribute that is its C function, and the three lists of library names.
+        """For each operation the name of the attribute of this runtime that is its C function; read-only.
 
-        An operation whose vendor function has another form, or the contract's own word as its name, has an adapter.
+        That is the vendor's function where it has the contract's C form, else an adapter of that form, whose name
+        begins with `c_`. The keys `rt_libs`, `driver_libs` and `management_libs` have the libraries' file names.
         """
         if self._table is not None:
             return self._table
@@ -351,7 +358,10 @@ def checked(function: str, runtime: "Any") -> Runtime:
 
 
 class use:  # noqa: N801  # read as a verb: `with nbxrt.use(runtime):`
-    """Make a runtime the one in force inside a `with` block, for all threads; what was in force comes back after it."""
+    """Make a runtime the one in force inside a `with` block, for all threads; the one before comes back after it.
+
+    Raises: ArgumentTypeError.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = checked("`use`", runtime)

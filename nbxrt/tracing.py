@@ -96,7 +96,7 @@ class trace:  # noqa: N801  # read as a verb: `with nbxrt.trace():`
 
     @property
     def calls(self) -> "tuple[str, ...]":
-        """The last calls."""
+        """The last calls, as lines of text."""
         return tuple(self._trace.last)
 
     def __enter__(self) -> "trace":  # noqa: PYI034  # Self is of Python 3.11

@@ -154,7 +154,7 @@ class Function:
         return 0
 
     def attribute(self, word: "Any") -> int:
-        """One fact of it, by a word of the contract's `function_attribute`.
+        """One attribute of it, an integer, by its name in the contract (`function_attribute`), or the vendor's number.
 
         Raises: ArgumentValueError for another word or a closed module; CapabilityError; DeviceError.
         """

@@ -174,7 +174,9 @@ class DeviceAllocator:
 
     @classwide
     def record_use(self, ptr: int, stream: int) -> None:
-        """Say that work of another stream than that of `malloc` uses the memory: it is not used again before that.
+        """Say that work on another stream than that of `malloc` uses the memory.
+
+        Once freed, it is not given to anybody else before that stream has done what it has at the time of `free`.
 
         Raises: ArgumentTypeError, ArgumentValueError; PointerError.
         """
@@ -462,7 +464,7 @@ class DeviceAllocator:
             self._pinned.renew_lock()
 
     def forget_stream(self, stream: int) -> None:
-        """Name a stream no more, which its owner is about to destroy: its work is waited for if memory is on it.
+        """Forget a stream that its owner is about to destroy; its work is waited for if memory was used on it.
 
         `stream_destroy` of the runtime, and so `Stream.close`, does this; call it for streams that others destroy.
         Raises: ArgumentTypeError, ArgumentValueError; DeviceError.

@@ -29,7 +29,7 @@ DEPTH = 8
 
 
 class Layer:
-    """Something between callers and the account. `below` is the next layer."""
+    """What stands between callers and the account; `below` is the next layer, or the account itself."""
 
     def __init__(self, below: "Any") -> None:
         self.below = below

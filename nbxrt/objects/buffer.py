@@ -26,8 +26,9 @@ _PATTERN = 1 << 16
 
 
 class Buffer:
-    """New memory of a device: `kind` is `device`, `pinned` (page-locked host memory) or `managed` (of both).
+    """New memory, `nbytes` bytes without a type.
 
+    `kind` is `device`, `pinned` (page-locked host memory) or `managed` (which migrates between both).
     It is for use on `stream`, the thread's current one when left out, and is given back with the last Buffer or
     DeviceArray that shares it. Slices share the memory and keep it. As a context manager it is closed after the block.
     `shareable` device memory has a handle for other processes, and comes from the driver instead of the account's pool;
@@ -230,7 +231,7 @@ class Buffer:
         return self.bytes_array().__array_interface__
 
     def bytes_array(self) -> "DeviceArray":
-        """It as an array of bytes."""
+        """The same memory as a DeviceArray of `uint8`."""
         from nbxrt.objects.creation import asarray
 
         return asarray(self)

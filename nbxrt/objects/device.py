@@ -77,24 +77,27 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The vendor's name of it. Raises: CapabilityError, DeviceError."""
+        """Its name, as the vendor calls it. Raises: CapabilityError, DeviceError."""
         return self.runtime.device_name(self._device_idx)
 
     @property
     def uuid(self) -> str:
-        """What identifies it everywhere, as 8-4-4-4-12 hexadecimal digits. Raises: CapabilityError, DeviceError."""
+        """Its UUID as 8-4-4-4-12 hexadecimal digits. Raises: CapabilityError, DeviceError."""
         from nbxrt.management import uuid_text
 
         return uuid_text(self.runtime.device_uuid(self._device_idx))
 
     @property
     def pci_bus_id(self) -> str:
-        """Where it sits on PCI, as domain:bus:device.function. Raises: CapabilityError, DeviceError."""
+        """Its PCI address, as domain:bus:device.function. Raises: CapabilityError, DeviceError."""
         return self.runtime.pci_bus_id(self._device_idx)
 
     @property
     def attributes(self) -> "dict[str, int]":
-        """Its facts by the contract's words, those that the backend's file names; empty where it names none."""
+        """Its attributes by their names in the contract (`device_attribute`), those that the backend has.
+
+        Raises: DeviceError.
+        """
         numbers = self.runtime.description["enums"].get("device_attribute", ())
         words = [*numbers[0][2]] if numbers and self.runtime.supports("device_attribute") else []
         ask: Any = self.runtime.device_attribute
@@ -102,13 +105,13 @@ class Device:
 
     @property
     def compute_capability(self) -> "tuple[int, int]":
-        """Major and minor number. Raises: CapabilityError, DeviceError."""
+        """Its compute capability as (major, minor). Raises: CapabilityError, DeviceError."""
         ask = self.runtime.device_attribute
         return ask("compute_capability_major", self._device_idx), ask("compute_capability_minor", self._device_idx)
 
     @property
     def memory_info(self) -> "tuple[int, int]":
-        """Free and total memory in bytes; asking makes the device's context. Raises: CapabilityError, DeviceError."""
+        """Free and total memory, in bytes; asking makes its context. Raises: CapabilityError, DeviceError."""
         return self.on(self.runtime.mem_get_info)
 
     def supports(self, operation: str) -> bool:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class Event(Closing):
-    """A point in a stream. `end - start` is the time between two in milliseconds.
+    """A point in a stream's work. `end - start` is the time between two of them, in milliseconds.
 
-    `timing`: it records its time. `blocking`: who waits for it sleeps instead of spinning. `interprocess`: other
-    processes may open it, for which it must be without timing. `handle` is the vendor's, None once closed.
-    As a context manager it is closed after the block. Safe to use from several threads.
+    With `timing` it records when it was reached. With `blocking` a thread that waits for it sleeps instead of spinning.
+    With `interprocess` other processes may open it, which needs `timing=False`.
+    `handle` is the vendor's, None once closed. As a context manager it is closed after the block. Safe to use from
+    several threads.
     Raises: CapabilityError, DeviceError; as `Device`.
     """
 
@@ -65,7 +66,7 @@ class Event(Closing):
         raise refuse_copying(self, "`event.ipc_handle()` is for other processes")
 
     def record(self, stream: "Any" = None) -> None:
-        """It stands for the work that is in the stream now, the thread's current one when left out.
+        """Record it in a stream, the thread's current one when left out: it stands for all work given to that so far.
 
         Raises: DeviceError; ArgumentTypeError; ArgumentValueError for a stream of another device, or a closed one.
         """
@@ -109,12 +110,15 @@ class Event(Closing):
         self.device.on(self.runtime.event_record, handle, stream.handle)
 
     def sync(self) -> None:
-        """Wait until the work before it has finished. Raises: DeviceError; ArgumentValueError when it is closed."""
+        """Wait until the work that it stands for has finished.
+
+        Raises: DeviceError; ArgumentValueError when it is closed.
+        """
         self.device.on(self.runtime.event_sync, self.usable_handle())
         state_of(self.runtime).keeper.drop_passed(self.device)
 
     def query(self) -> bool:
-        """Whether the work before it has finished; never recorded counts as finished. Raises: as `sync`."""
+        """Whether the work that it stands for has finished; True where it was never recorded. Raises: as `sync`."""
         return self.device.on(self.runtime.event_query, self.usable_handle())
 
     def __sub__(self, start: "Event") -> float:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Stream(Closing):
     """A stream of a device, made here and destroyed with this object.
 
-    `non_blocking` ones do not wait for the default stream. `priority`: lower numbers go first; what the device does not
-    have is rounded by the vendor. As a context manager the device is the thread's current one and the stream is the one
-    that work without `stream=` is given to; it is not closed after the block.
+    A `non_blocking` one does not wait for the default stream. `priority`: lower numbers go first, and the vendor brings
+    a number into the device's range. As a context manager it makes its device the thread's current one, and is itself
+    where work without `stream=` goes; it is not closed after the block.
     `handle` is the vendor's, None once closed. Safe to use from several threads.
     Raises: CapabilityError, DeviceError; as `Device`.
     """
@@ -124,12 +124,18 @@ class Stream(Closing):
         state_of(self.runtime).keeper.waited_for(self)
 
     def query(self) -> bool:
-        """Whether its work has finished. Raises: CapabilityError, DeviceError; ArgumentValueError: it is closed."""
+        """Whether all work given to it has finished.
+
+        Raises: CapabilityError, DeviceError; ArgumentValueError when it is closed.
+        """
         self.check()
         return self.call(self.runtime.stream_query, self.handle)
 
     def record(self, event: "Event | None" = None) -> "Event":
-        """The event, or a new one, stands for the work that is in the stream now. Raises: as `Event.record`."""
+        """Record an event, a new one when left out, and return it: it stands for all work given to the stream so far.
+
+        Raises: as `Event.record`.
+        """
         if event is None:
             from nbxrt.objects.event import Event
 
@@ -141,7 +147,9 @@ class Stream(Closing):
         return event
 
     def wait(self, other: "Any") -> None:
-        """Later work waits for an event, or for what is in another stream now; the calling thread does not wait.
+        """Let later work of this stream wait for an event, or for all work given to another stream so far.
+
+        The calling thread does not wait.
 
         Raises: CapabilityError, DeviceError; ArgumentTypeError, ArgumentValueError.
         """
