@@ -135,9 +135,9 @@ class Runtime(Operations):
         return _adapter()(self._binder, operation, getattr(self, operation))
 
     def prepared(self, operation: str, *arguments: "Any") -> "Callable[[], object]":
-        """Check and convert the arguments of an operation once, and answer what makes the call with them, again and again.
+        """Check and convert the arguments of an operation once; what is returned makes the call, as often as it is called.
 
-        What it answered is of no more use once `revision` has changed.
+        It is of no more use once `revision` has changed.
         Raises: CapabilityError; ArgumentTypeError, ArgumentValueError, DeviceIndexError.
         """
         function = getattr(self, operation)
