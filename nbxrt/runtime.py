@@ -135,7 +135,7 @@ class Runtime(Operations):
         return _adapter()(self._binder, operation, getattr(self, operation))
 
     def prepared(self, operation: str, *arguments: "Any") -> "Callable[[], object]":
-        """Check and convert the arguments of an operation once; what is returned makes the call, as often as it is called.
+        """Check and convert the arguments of an operation once; what is returned makes the call with them.
 
         It is of no more use once `revision` has changed.
         Raises: CapabilityError; ArgumentTypeError, ArgumentValueError, DeviceIndexError.
