@@ -10,6 +10,7 @@ from nbxrt import errors
 from nbxrt.device import put_back
 from nbxrt.launch import checking, descriptors, streams, targets
 from nbxrt.launch.launcher import Launcher, Shape
+from nbxrt.launch.module import Module
 from nbxrt.objects.device import Device
 
 TYPE_CHECKING = False
@@ -131,7 +132,8 @@ class Utils:
 
     def __init__(self, runtime: "Runtime") -> None:
         self._runtime = runtime
-        self._loaded: set[int] = set()
+        #: By handle, until Triton says that it is not needed any more.
+        self._loaded: dict[int, Module] = {}
 
     def get_device_properties(self, device: int) -> "dict[str, int]":
         """The properties that Triton and its users read, where the device tells them."""
@@ -148,41 +150,47 @@ class Utils:
         Raises: DeviceError.
         """
         put_back(self._runtime)  # a pre-run hook may have switched
-        loaded: tuple[int, int, int, int, int] = Device(device, runtime=self._runtime).on(
-            self._load, name, binary, shared, device
-        )
-        return loaded
-
-    def _load(self, name: str, binary: bytes, shared: int, device: int) -> "tuple[int, int, int, int, int]":
-        runtime = self._runtime
-        module = runtime.module_load(binary)
-        self._loaded.add(module)
-        function = runtime.module_get_function(module, name)
-        ask = runtime.function_get_attribute
-        registers, local = ask("registers", function), ask("local_memory", function)
-        if runtime.supports("function_set_attribute"):
-            self._allow_shared(function, shared, device)
-        return module, function, registers, local // 4, ask("max_threads_per_block", function)
-
-    def _allow_shared(self, function: int, shared: int, device: int) -> None:
-        """Let a kernel that wants more shared memory than usual use as much as the device gives to one block."""
-        usual = self._runtime.device_attribute("max_shared_memory_per_block", device)
-        most = self._runtime.device_attribute("max_shared_memory_per_block_optin", device)
-        if shared > usual and most > usual:
-            static = self._runtime.function_get_attribute("shared_memory", function)
-            self._runtime.function_set_attribute(function, "preferred_shared_memory", 100)
-            self._runtime.function_set_attribute(function, "max_dynamic_shared_memory", most - static)
+        module, *facts = load(Device(device, runtime=self._runtime), name, binary, shared)
+        handle: Any = module.handle
+        self._loaded[handle] = module
+        return (handle, *facts)
 
     def unload_module(self, module: int) -> None:
-        """Unload a kernel's module, if it was loaded here; at the interpreter's end nothing is called.
+        """Unload a kernel's module, if it was loaded here, after the graphs that may launch it.
 
         Nothing is raised: a finalizer calls this.
         """
-        if sys.is_finalizing() or module not in self._loaded:
-            return
-        self._loaded.discard(module)
-        with contextlib.suppress(errors.NbxrtError):
-            self._runtime.module_unload(module)
+        self._loaded.pop(module, None)
+
+
+def load(device: Device, name: str, binary: bytes, shared: int) -> "tuple[Module, int, int, int, int]":
+    """A kernel of a binary on a device: module, function, registers, spilled registers, most threads of a block.
+
+    One that wants more shared memory than usual is given it. Raises: DeviceError.
+    """
+    loaded: tuple[Module, int, int, int, int] = device.on(_load, device, name, binary, shared)
+    return loaded
+
+
+def _load(device: Device, name: str, binary: bytes, shared: int) -> "tuple[Module, int, int, int, int]":
+    runtime = device.runtime
+    module = Module(binary, device)
+    function = module.get_function(name).handle
+    ask = runtime.function_get_attribute
+    registers, local = ask("registers", function), ask("local_memory", function)
+    if runtime.supports("function_set_attribute"):
+        _allow_shared(runtime, function, shared, device.index)
+    return module, function, registers, local // 4, ask("max_threads_per_block", function)
+
+
+def _allow_shared(runtime: "Runtime", function: int, shared: int, device: int) -> None:
+    """Let a kernel that wants more shared memory than usual use as much as the device gives to one block."""
+    usual = runtime.device_attribute("max_shared_memory_per_block", device)
+    most = runtime.device_attribute("max_shared_memory_per_block_optin", device)
+    if shared > usual and most > usual:
+        static = runtime.function_get_attribute("shared_memory", function)
+        runtime.function_set_attribute(function, "preferred_shared_memory", 100)
+        runtime.function_set_attribute(function, "max_dynamic_shared_memory", most - static)
 
 
 class TritonLauncher:
@@ -197,7 +205,7 @@ class TritonLauncher:
         warp = driver.runtime.device_attribute("warp_size", self._device.index)
         self.shape = Shape(driver.runtime, kinds, metadata, driver.facts, driver.version, warp, opaque)
         self.launcher = Launcher(driver.runtime, self.shape)
-        self._runtime = driver.runtime
+        self._runtime, self._utils = driver.runtime, driver.utils  # which keep what it launches loaded
         self._most_blocks = checking.most_blocks(driver.runtime, [self._device.index])
         self._prepared: set[int] = set()
 

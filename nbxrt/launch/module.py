@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import weakref
 
 from nbxrt import errors
 from nbxrt.launch import checking, parameters
@@ -9,13 +10,18 @@ from nbxrt.launch.typed import listed, typed
 from nbxrt.objects.buffer import Buffer
 from nbxrt.objects.closing import Closing, process
 from nbxrt.objects.device import as_device
-from nbxrt.objects.state import refuse_copying
+from nbxrt.objects.graph import Kept
+from nbxrt.objects.state import refuse_copying, state_of
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+
+def _nothing() -> None:
+    """As a reference to what is not there."""
 
 
 #: Text of this length and more, or of several lines, is no name of a file.
@@ -51,8 +57,8 @@ def _content(image: "Any") -> bytes:
 class Module(Closing):
     """Code on a device, from the bytes of a binary or of a program's text; `get_function` gives its kernels.
 
-    It is unloaded with this object and its functions, or by `close`. Raises: ArgumentTypeError; CapabilityError;
-    DeviceError; as `Device`.
+    It is unloaded with this object and its functions, or by `close`; where graphs were captured meanwhile, after the
+    last of these. Raises: ArgumentTypeError; CapabilityError; DeviceError; as `Device`.
     """
 
     def __init__(self, image: "bytes | bytearray | memoryview | str", device: "Any" = None) -> None:
@@ -60,7 +66,9 @@ class Module(Closing):
         self.device = as_device(device)
         self.runtime = self.device.runtime
         self._process = process[0]
+        self._graphs: Callable[[], Kept | None] = _nothing
         self.handle: int | None = self.device.on(self.runtime.module_load, content)
+        state_of(self.runtime).code[id(self)] = weakref.ref(self)
 
     def get_function(self, name: str) -> "Function":
         """The kernel of that name. Raises: ArgumentTypeError; DeviceError where there is none."""
@@ -76,10 +84,30 @@ class Module(Closing):
             raise errors.ArgumentValueError("the module is closed", value=self)
         return self.handle
 
+    def for_graphs(self) -> Kept:
+        """What graphs keep of it."""
+        with state_of(self.runtime).lock:
+            kept = self._graphs()
+            if kept is None:
+                kept = Kept(self.device)
+                kept.owners.append(self)
+                self._graphs = weakref.ref(kept)
+            return kept
+
     def _close(self, on: "Callable[..., object]") -> None:
-        """Unload it. Its functions cannot be launched any more."""
-        handle, self.handle = self.handle, None
-        on(self.runtime.module_unload, handle)
+        """Unload it, after the graphs that may launch it. Its functions cannot be launched any more."""
+        state = state_of(self.runtime)
+        state.code.pop(id(self), None)
+        handle: Any = self.handle
+        self.handle = None
+        kept = self._graphs()
+        if kept is None and not state.captures:
+            on(self.runtime.module_unload, handle)
+            return
+        kept = kept or Kept(self.device)
+        kept.given.append((self.device, self.runtime.module_unload, handle))
+        for graph in list(state.captures):
+            graph.keep(kept)
 
     def __reduce__(self) -> "Any":
         raise refuse_copying(self, "each process loads its own")

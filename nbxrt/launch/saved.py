@@ -166,20 +166,20 @@ class CompiledKernel:
     def _load(self, runtime: "Runtime", device: int) -> "tuple[Any, Any, Any, Any]":
         import ctypes
 
-        from nbxrt.launch.driver import Utils
+        from nbxrt.launch.driver import load
 
         facts = versions.facts_of(self._facts["triton"])
         kinds = [kind.partition(":")[0] for kind in self.signature.values()]
         metadata = SimpleNamespace(**self.metadata)
         shape = Shape(runtime, kinds, metadata, facts, self._facts["triton"], self.metadata["warp_size"])
-        utils = Utils(runtime)
-        _module, function, _registers, _spilled, most = utils.load_binary(self.name, self.binary, shape.shared, device)
+        where = Device(device, runtime=runtime)
+        module, function, _registers, _spilled, most = load(where, self.name, self.binary, shape.shared)
         if shape.threads > most:
             raise errors.CapabilityError(
                 f"`{self.name}` runs {shape.threads} threads in a block, and here at most {most} are possible"
             )
         largest = checking.most_blocks(runtime, [device])
-        return Launcher(runtime, shape), ctypes.c_void_p(function), (runtime, utils), largest
+        return Launcher(runtime, shape), ctypes.c_void_p(function), module, largest
 
     def _demand(self, runtime: "Runtime", device: int) -> None:
         """See that the kernel is of this backend and of this device's architecture. Raises: CapabilityError."""

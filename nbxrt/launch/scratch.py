@@ -21,7 +21,7 @@ def room(runtime: "Runtime", shape: "Shape", grid: "tuple[int, int, int]", strea
     """The addresses of the kernel's hidden arguments, in order; empty where it needs none.
 
     The user's allocator (`triton.set_allocator`) is asked where one is set; otherwise the memory is of the account's,
-    and is given back in the stream's order.
+    and is given back in the stream's order. Graphs that are being captured keep what the user's gives.
     Raises: OutOfMemoryError, DeviceError.
     """
     if not shape.needs_scratch:
@@ -46,6 +46,8 @@ def room(runtime: "Runtime", shape: "Shape", grid: "tuple[int, int, int]", strea
                 addresses.append(address)
         yield addresses
     finally:
+        for graph in list(state_of(runtime).captures):
+            graph.keep(*kept)
         for give_back in ours:
             give_back()
 

@@ -109,11 +109,13 @@ class Imported(Closing, Memory):
     _structure: int
 
     def _close(self, _on: "Callable[..., object]") -> None:
-        """Give the structure back, while a graph is captured with that graph, which may use the memory."""
+        """Give the structure back, with the graphs that are being captured where there are any, as they may use it."""
         self.is_open = False
         captures = state_of(self.device.runtime).captures
         if captures and self._deleter:
-            captures[-1].take_over(self.device, _deleter_at(self._deleter), self._structure)
+            from nbxrt.objects.graph import hand_over
+
+            hand_over(captures, self.device, _deleter_at(self._deleter), self._structure)
         elif self._deleter:
             _deleter_at(self._deleter)(self._structure)
 

@@ -11,7 +11,7 @@ from nbxrt.objects.stream import Stream, as_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
     from typing import Any
 
@@ -28,7 +28,8 @@ class Graph(Closing):
     """Work that was captured from a stream. `with stream.capture() as graph:` makes one.
 
     What its work uses lives as long as the graph, and until its last launches have finished: both sides of copies and
-    fills that were captured, memory that was given back during the capture, and what `keep` is told.
+    fills that were captured, memory that was given back during the capture, code that was loaded then, which its
+    kernels may be of, and what `keep` is told.
     Raises where the backend has no graphs: CapabilityError quoting its file.
     """
 
@@ -152,11 +153,6 @@ class Graph(Closing):
 
     # for the other objects
 
-    def take_over(self, device: "Device", release: "Callable[[int], Any]", address: int) -> None:
-        """Give memory of a device back with the graph instead of now."""
-        if address:
-            self._kept.given.append((device, release, address))
-
     def captured(self, handle: int) -> None:
         """Take the handle of what was captured."""
         self._graph = handle
@@ -168,9 +164,9 @@ class Graph(Closing):
 
 
 class Kept(Closing):
-    """What a graph keeps: objects, and memory that is given back with this object, by device, function and address."""
+    """What graphs keep: objects, and what is given back with this object, by device, function and address or handle."""
 
-    __slots__ = ("_process", "device", "given", "owners")
+    __slots__ = ("__weakref__", "_process", "device", "given", "owners")
 
     def __init__(self, device: "Device") -> None:
         self.device, self._process = device, process[0]
@@ -241,6 +237,8 @@ class Capture:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         runtime = self._stream.runtime
+        if error is None:  # while it is captured still: nothing is unloaded meanwhile
+            self._graph.keep(*_code(state_of(runtime)))
         try:
             state_of(runtime).captures.remove(self._graph)
         except ValueError:
@@ -259,6 +257,22 @@ class Capture:
             self._graph.captured(handle)
         else:
             self._stream.call(runtime.graph_destroy, handle)
+
+
+def _code(state: "State") -> "Iterator[Kept]":
+    """What keeps the code that is loaded. Launches do not tell of which their kernels are: that would cost each one."""
+    for reference in list(state.code.values()):
+        module = reference()
+        if module is not None:
+            yield module.for_graphs()
+
+
+def hand_over(captures: "list[Graph]", device: "Device", release: "Callable[[int], Any]", address: int) -> None:
+    """Give something back with the last of the graphs that are being captured, any of which may use it."""
+    kept = Kept(device)
+    kept.given.append((device, release, address))
+    for graph in list(captures):
+        graph.keep(kept)
 
 
 def keep_if_captured(state: "State", stream: Stream, owners: "tuple[Any, ...]") -> bool:

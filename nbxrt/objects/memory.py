@@ -60,10 +60,9 @@ class Memory:
             raise errors.ArgumentValueError(f"the {self.kind} memory of {self.device} is closed", value=self)
 
     def close(self) -> None:
-        """Let go of it; while a graph is captured, that graph keeps it, which may use it."""
-        captures = state_of(self.device.runtime).captures
-        if captures:
-            captures[-1].keep(self.owner)
+        """Let go of it; graphs that are being captured keep it, as they may use it."""
+        for graph in list(state_of(self.device.runtime).captures):
+            graph.keep(self.owner)
         self.owner, self.is_open = None, False
 
     def used_on(self, stream: "Stream") -> None:
@@ -101,11 +100,13 @@ class OwnedMemory(Closing, Memory):
         self.home = stream.handle if stream is not None and kind == "device" else _NOWHERE
 
     def _close(self, on: "Callable[..., object]") -> None:
-        """Give it back, while a graph is captured with that graph, which may use it."""
+        """Give it back, with the graphs that are being captured where there are any, as they may use it."""
         self.is_open, self.home = False, _NOWHERE
         captures = state_of(self.device.runtime).captures
-        if captures:
-            captures[-1].take_over(self.device, self._release, self.address)
+        if captures and self.address:
+            from nbxrt.objects.graph import hand_over
+
+            hand_over(captures, self.device, self._release, self.address)
         elif self.address:
             on(self._release, self.address)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.launch.module import Module
     from nbxrt.objects.device import Device
     from nbxrt.objects.graph import Graph
     from nbxrt.runtime import Runtime
@@ -39,6 +40,8 @@ class State:
         self.reachable: dict[tuple[int, int], bool] = {}
         #: Graphs that are being captured now.
         self.captures: list[Graph] = []
+        #: Code that is loaded, by identity: graphs keep what they may launch of it.
+        self.code: dict[int, weakref.ref[Module]] = {}
         #: Owners of other libraries' streams, by device and handle, that the account may have to name: those are kept.
         self.owners: dict[tuple[int, int], Any] = {}
         #: Memory of other processes by handle: its address and how many buffers use it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import ctypes
 import struct
@@ -196,6 +197,46 @@ def test_a_module_is_unloaded_with_what_uses_it(simulation: Simulation) -> None:
     del store
 
     assert [live.kind for live in simulation.ledger() if live.kind in ("module", "function")] == []
+
+
+@pytest.mark.parametrize("when", ["during the capture", "after it", "during two captures"])
+@pytest.mark.parametrize("how", ["dropped", "closed"])
+def test_a_module_is_unloaded_after_the_graphs_that_may_launch_it(how: str, when: str, simulation: Simulation) -> None:
+    def loaded() -> int:
+        return sum(live.kind == "module" for live in simulation.ledger())
+
+    def let_go() -> None:
+        modules[0].close() if how == "closed" else None
+        modules.clear()
+
+    modules, array, stream, other = [nbxrt.Module(IMAGE)], nbxrt.zeros(2, "int32"), nbxrt.Stream(), nbxrt.Stream()
+    arguments = [array, ("i32", 7)]
+    with contextlib.ExitStack() as captures:
+        graph = captures.enter_context(stream.capture("relaxed"))
+        if when == "during two captures":
+            captures.enter_context(other.capture("relaxed"))
+        nbxrt.launch(modules[0].get_function("store"), (1,), (2,), arguments, stream=stream)
+        if "during" in when:
+            let_go()
+    let_go() if modules else None
+
+    graph.launch(stream)
+    during = loaded()
+    stream.sync()
+
+    assert (array.tobytes(), during) == (struct.pack("<2i", 7, 7), 1)
+    graph.close()
+    assert loaded() == 0
+
+
+def test_a_module_that_was_loaded_after_a_capture_is_not_kept_by_its_graph(simulation: Simulation) -> None:
+    with nbxrt.Stream().capture() as graph:
+        pass
+
+    nbxrt.Module(IMAGE).close()
+
+    assert [live.kind for live in simulation.ledger() if live.kind == "module"] == []
+    graph.close()
 
 
 def test_a_variable_of_a_module_is_a_buffer(simulation: Simulation) -> None:

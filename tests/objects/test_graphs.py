@@ -90,6 +90,27 @@ def test_memory_that_is_given_back_during_the_capture_lives_as_long_as_the_graph
     assert held() == 1
 
 
+def test_memory_that_is_given_back_during_two_captures_lives_as_long_as_both_graphs(
+    simulation: Simulation, held: Callable[[], int]
+) -> None:
+    streams, target = [nbxrt.Stream(), nbxrt.Stream()], nbxrt.Buffer(8)
+    with streams[0].capture("relaxed") as first, streams[1].capture("relaxed") as second:
+        between = nbxrt.Buffer(8)
+        between.fill(6, stream=streams[0])
+        target.copy_from(between, stream=streams[0])
+        between.close()
+        del between
+    second.close()
+    after_one = held()
+
+    first.launch(streams[0])
+    streams[0].sync()
+
+    assert (target.tobytes(), after_one) == (b"\6" * 8, 2)
+    first.close()
+    assert held() == 1
+
+
 @pytest.mark.parametrize("way", ["dropped", "closed", "closed after its stream", "dropped in a thread"])
 def test_what_a_graph_uses_outlasts_its_launches(
     simulation: Simulation, held: Callable[[], int], in_thread: Callable[[Callable[[], Any]], Any], way: str

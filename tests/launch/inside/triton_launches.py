@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
 import dataclasses
 import gc
@@ -734,6 +735,103 @@ def test_measuring_needs_no_torch(cuda):
     milliseconds = triton.testing.do_bench(lambda: kernels.add[(1,)](x, x, x, 64, BLOCK=64), warmup=1, rep=1)
 
     assert milliseconds > 0
+
+
+# graphs
+
+
+def _modules(simulation):
+    return sum(live.kind == "module" for live in simulation.ledger())
+
+
+@pytest.mark.parametrize("way", ["after the capture", "during the capture", "with nbxrt", "not at all"])
+def test_a_graph_keeps_what_its_kernels_are_of(way, cuda):
+    simulation, runtime = cuda
+    x, stream = array(runtime, 64), nbxrt.Stream(nbxrt.Device(0, runtime=runtime))
+    for _each in range(3):
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+    runtime.sync()
+    simulation.clear()
+
+    def let_go():
+        nbxrt.triton.uninstall() if way == "with nbxrt" else kernels.add.device_caches.clear()
+        gc.collect()
+
+    with stream, stream.capture("relaxed") as graph:
+        kernels.add[(1,)](x, x, x, 64, BLOCK=64)
+        if "during" in way:
+            let_go()
+    if "during" not in way and way != "not at all":
+        let_go()
+    graph.launch(stream)
+    stream.sync()
+
+    assert len(simulation.launches()) == 1
+    assert _modules(simulation) == 1
+    graph.close()
+    stream.sync()
+    unloads = way == "with nbxrt" or (way != "not at all" and hasattr(triton.compiler.CompiledKernel, "__del__"))
+    assert _modules(simulation) == (0 if unloads else 1)
+
+
+def test_a_graph_keeps_a_saved_kernel(cuda, tmp_path):
+    simulation, runtime = cuda
+    signature = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": 64}
+    nbxrt.triton.compile(kernels.add, signature, target="cuda:90").save(tmp_path / "add")
+    x, stream = array(runtime, 64), nbxrt.Stream(nbxrt.Device(0, runtime=runtime))
+    with nbxrt.use(runtime):
+        saved = nbxrt.load_kernel(tmp_path / "add")
+        saved[(1,)](x, x, x, 64)
+        with stream, stream.capture("relaxed") as graph:
+            saved[(1,)](x, x, x, 64)
+    del saved
+    graph.launch(stream)
+    runtime.sync()
+
+    assert [launch.kernel for launch in simulation.launches()] == ["add", "add"]
+    assert _modules(simulation) == 1
+    graph.close()
+    assert _modules(simulation) == 0
+
+
+@pytest.mark.parametrize("whose", ["nbxrt's", "the user's", "another library's"])
+def test_a_graph_keeps_scratch(whose, cuda):
+    simulation, runtime = cuda
+
+    def allocate(size, _align, _stream):
+        made = array(runtime, size, "uint8")
+        alive.append(weakref.ref(made))
+        if whose == "the user's":
+            return made
+        foreign = Foreign(made.ptr)
+        foreign.owner = made
+        return foreign
+
+    alive = []
+    x, out, stream = array(runtime, 1024), array(runtime, 1024), nbxrt.Stream(nbxrt.Device(0, runtime=runtime))
+    context = contextvars.copy_context()
+    if whose != "nbxrt's":
+        context.run(triton.set_allocator, allocate)
+    described[(3,)](x, out, 16)
+    runtime.sync()
+    simulation.clear()
+    held = account_of(runtime).memory_allocated()
+
+    with stream, stream.capture("relaxed") as graph:
+        context.run(lambda: described[(3,)](x, out, 16))
+    others = [array(runtime, 1 << 10) for _each in range(4)]
+    graph.launch(stream)
+    stream.sync()
+
+    (launch,) = simulation.launches()
+    scratch = int.from_bytes(launch.arguments[-2], "little")
+    assert scratch
+    assert scratch not in [each.ptr for each in others]
+    assert [each() is None for each in alive] == ([] if whose == "nbxrt's" else [False])
+    others.clear()
+    graph.close()
+    stream.sync()
+    assert account_of(runtime).memory_allocated() == held
 
 
 # what is refused
