@@ -42,6 +42,8 @@ def run(module: str, arguments: "Sequence[str]", patience: float) -> Ended:
     """Run `main()` of a module of nbxrt with these arguments, and wait at most `patience` seconds for its end."""
     import subprocess
 
+    if getattr(sys, "frozen", False):  # it would be started again, and run as it does for its user
+        return Ended(None, reason="this is a frozen application, which has no Python to start a child process with")
     if not sys.executable:
         return Ended(None, reason="Python does not know its own executable, so that no child process could be started")
     command = [sys.executable, "-c", _START.format(module=module), "\n".join(sys.path), *arguments]

@@ -6,6 +6,7 @@ A built-in backend comes from its compiled module; YAML is read only where a use
 import os
 
 from nbxrt import errors
+from nbxrt.binding.machine import absolute
 from nbxrt.compiled import INDEX, NEEDING
 
 TYPE_CHECKING = False
@@ -75,7 +76,7 @@ def find(name: "str | os.PathLike[str]") -> "tuple[Any, Callable[[], Description
     Raises: BackendNotFoundError, with the known names and the nearest; DescriptionError for an unusable user's file.
     """
     if is_path(name):
-        description = _from_file(os.path.abspath(os.fspath(name)))
+        description = _from_file(absolute(os.fspath(name)))
         return _key(description), lambda: description
     users = _users_files()
     if name not in users and name in INDEX:
@@ -172,7 +173,7 @@ def source(name: "str | os.PathLike[str]") -> "tuple[Source, Found]":
     from nbxrt.catalogue import loading, packages, sources
 
     if is_path(name):
-        return loading.selected(os.path.abspath(os.fspath(name)))
+        return loading.selected(absolute(os.fspath(name)))
     found = sources.find()
     chosen = found.sources.get(str(name)) or packages.sources().get(str(name))
     if chosen is None:

@@ -10,6 +10,7 @@ import os
 import sys
 
 from nbxrt import descriptions, errors, presence, runtime, tritonpin
+from nbxrt.binding import search
 from nbxrt.binding.machine import Machine
 from nbxrt.memory.primitives import DeviceMemory
 
@@ -157,6 +158,7 @@ def _report(name: str, *, ask: bool = True) -> BackendReport:
         return report
     try:
         _look_for_library(report)
+        _look_for_driver(report, description, machine)
         if ask and report.library == "yes" and report.device == "unknown":
             _ask_runtime(report)
     except RuntimeWarning as warning:  # the user made warnings errors: opening this backend raises it too
@@ -191,6 +193,15 @@ def _look_for_library(report: BackendReport) -> None:
         return
     report.library, report.path, report.candidates = "yes", library.path, library.candidates
     report.library_reason = library.path
+
+
+def _look_for_driver(report: BackendReport, description: "Mapping[str, Any]", machine: Machine) -> None:
+    """Where a card is there and the driver's library is not, as in containers, only the runtime can tell."""
+    data = description["libraries"].get("driver", {})
+    if report.library != "yes" or report.device != "yes" or "search" not in data:
+        return
+    if not search.is_in_sight(report.name, "driver", data, machine):
+        report.device, report.device_reason = "unknown", f"{report.device_reason}; no library of the driver is found"
 
 
 def _ask_runtime(report: BackendReport) -> None:

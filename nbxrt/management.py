@@ -78,6 +78,17 @@ def monitor(runtime: "Runtime", device: int) -> Monitor:
     """
     library = runtime.library("management")
     start(library)
+    try:
+        return _found(runtime, library, device)
+    except errors.DeviceError as error:
+        if error.kind != "not_initialized":
+            raise
+    library.forget_start()  # another user of it in this process has made its last call
+    start(library)
+    return _found(runtime, library, device)
+
+
+def _found(runtime: "Runtime", library: "Library", device: int) -> Monitor:
     uuid: bytes = _asked(runtime, "device_uuid", device) or b""
     prefixes = library.uuid_prefixes if uuid else ()
     for number, prefix in enumerate(prefixes):

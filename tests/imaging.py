@@ -1,7 +1,8 @@
 """Machines as descriptions: a folder is built that looks like one, and the library search runs below it.
 
-`has` maps a path to what is there: `library`, `link TARGET`, `truncated`, `another processor`, `32 bits`, `script`,
-`text`, or `{linked_to: SONAME}`, `{exports: [SYMBOL]}`, `{text: CONTENT}`. `{machine}` is this machine's processor.
+`has` maps a path to what is there: `library`, `link TARGET`, `truncated`, `zeros` after its beginning,
+`another processor`, `32 bits`, `script`, `text`, or `{linked_to: SONAME}`, `{exports: [SYMBOL]}`, `{text: CONTENT}`.
+`{machine}` is this machine's processor.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ def _truncate(place: Path) -> None:
     place.write_bytes(whole[: len(whole) // 2])
 
 
+def _fill_with_zeros(place: Path) -> None:
+    whole = make_library(place).read_bytes()
+    place.write_bytes(whole[:1024] + bytes(len(whole) - 1024))
+
+
 def _linked(place: Path, soname: str) -> None:
     needed = make_library(place.parent / "elsewhere" / soname, "int needed(void) { return 1; }")
     make_library(place, needs=(needed,))
@@ -94,6 +100,7 @@ def _exporting(place: Path, symbols: list[str]) -> None:
 _PLAIN: dict[str, Any] = {
     "library": make_library,
     "truncated": _truncate,
+    "zeros": _fill_with_zeros,
     "another processor": lambda place: for_machine(make_library(place), 183 if PROCESSOR == "x86_64" else 62),
     "32 bits": lambda place: as_32_bit(make_library(place)),
     "script": lambda place: place.write_text("/* GNU ld script */ INPUT(libx.so)"),

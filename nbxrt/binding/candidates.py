@@ -2,6 +2,8 @@
 
 import os
 
+from nbxrt.binding.machine import realpath
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +103,7 @@ class Wanted:
 
     def is_new(self, path: str) -> bool:
         """Whether the file was not met before, under this name or by a link."""
-        real = os.path.realpath(path)
+        real = realpath(path)
         if real in self.met:
             return False
         self.met.add(real)
@@ -109,7 +111,7 @@ class Wanted:
 
     def major_of(self, path: str) -> "int | None":
         """The major that a file's name, the name of the file that it links to, or its soname stands for."""
-        real = os.path.realpath(path)
+        real = realpath(path)
         major = self._first_major((os.path.basename(path), os.path.basename(real)))
         if major is None and self.machine.system == "linux" and self.majors and os.path.isfile(real):
             from nbxrt.binding import elf  # only for a file whose name does not say its version

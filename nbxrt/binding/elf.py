@@ -7,6 +7,8 @@ ABI, chapters "Program Header", "Dynamic Section" and "Symbol Table".
 import os
 import struct
 
+from nbxrt.binding.machine import realpath
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import mmap
@@ -124,7 +126,7 @@ def needed(path: str) -> "list[str]":
 
 def search_path(path: str) -> "tuple[list[str], list[str]]":
     """The folders that a file names for what it needs: (before those of the environment, after them)."""
-    here = os.path.dirname(os.path.realpath(path))
+    here = os.path.dirname(realpath(path))
     before, after = (
         [
             folder.replace("$ORIGIN", here).replace("${ORIGIN}", here)

@@ -11,6 +11,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from nbxrt.binding.machine import Machine
 
 #: e_machine of the ELF header (System V ABI): what `os.uname().machine` calls it.
@@ -26,7 +28,9 @@ ELF_MACHINES = {
     243: "riscv64",
     258: "loongarch64",
 }
-_LOADABLE = 1  # PT_LOAD
+_LOADABLE, _DYNAMIC = 1, 2  # PT_LOAD, PT_DYNAMIC
+_STRINGS_AND_SYMBOLS = {5, 6}  # DT_STRTAB, DT_SYMTAB: the loader of glibc goes by them unseen
+_LONGEST_DYNAMIC = 1 << 16  # bytes, many times what any has
 _PASSED_OVER = ("is ELF32", "is built for", "permission denied", "broken link", "does not exist")
 
 
@@ -71,7 +75,7 @@ def _not_elf(head: bytes) -> str:
     return "is not an ELF file"
 
 
-def _elf_fault(head: bytes, size: int, file: "object", machine: "Machine") -> str:
+def _elf_fault(head: bytes, size: int, file: "BinaryIO", machine: "Machine") -> str:
     if len(head) < 64:
         return "is truncated: the ELF header is cut off"
     if head[4] != 2:
@@ -83,20 +87,40 @@ def _elf_fault(head: bytes, size: int, file: "object", machine: "Machine") -> st
     processor = ELF_MACHINES.get(code, f"ELF machine {code}")
     if processor != machine.processor:
         return f"is built for {processor}, and this is {machine.processor}"
-    return _truncation(head, size, file, order)
+    return _damage(head, size, file, order)
 
 
-def _truncation(head: bytes, size: int, file: "object", order: str) -> str:
+def _damage(head: bytes, size: int, file: "BinaryIO", order: str) -> str:
+    """Why a file is not all of a library, which would end the process."""
     (table,) = struct.unpack_from(order + "Q", head, 32)
     entry, count = struct.unpack_from(order + "HH", head, 54)
     needed = table + entry * count
     if needed > size or entry < 56:
         return f"is truncated or damaged: {size} bytes do not hold its program headers"
-    file.seek(table)  # type: ignore[attr-defined]
-    headers = file.read(entry * count)  # type: ignore[attr-defined]
+    file.seek(table)
+    headers = file.read(entry * count)
+    dynamic = None
     for at in range(0, len(headers) - entry + 1, entry or 1):
-        (kind,) = struct.unpack_from(order + "I", headers, at)
-        if kind == _LOADABLE:
-            offset, in_file = struct.unpack_from(order + "Q16xQ", headers, at + 8)
+        kind, offset, in_file = struct.unpack_from(order + "I4xQ16xQ", headers, at)
+        if kind in (_LOADABLE, _DYNAMIC):
             needed = max(needed, offset + in_file)
-    return f"is truncated: {size} of at least {needed} bytes" if size < needed else ""
+        if kind == _DYNAMIC:
+            dynamic = offset, in_file
+    if size < needed:
+        return f"is truncated: {size} of at least {needed} bytes"
+    if dynamic is not None and _STRINGS_AND_SYMBOLS - _tags(*dynamic, file, order):
+        return "is damaged: its dynamic section is not whole, as where a download ended early and left zeros"
+    return ""
+
+
+def _tags(offset: int, length: int, file: "BinaryIO", order: str) -> "set[int]":
+    """The kinds of entries that a dynamic section has before its end."""
+    file.seek(offset)
+    section = file.read(min(length, _LONGEST_DYNAMIC))
+    tags: set[int] = set()
+    for at in range(0, len(section) - 15, 16):
+        (tag,) = struct.unpack_from(order + "Q", section, at)
+        if not tag:
+            break
+        tags.add(tag)
+    return tags

@@ -149,7 +149,7 @@ def _rows_lines(source: Source, library: "Library", symbol: str, call: str) -> "
         f"    _c{cell}.value = _room",
         f"    _code = {call}",
         f"    if _code not in {short!r} or _room >= {MOST_ROWS}: break",
-        f"    _room = max(2 * _room, _c{cell}.value)",
+        f"    _room = min(max(2 * _room, _c{cell}.value), {MOST_ROWS})",
         *_status_lines(source, library, symbol, ""),
         f"_count = min(_c{cell}.value, _room)",
     ]

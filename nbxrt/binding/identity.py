@@ -7,6 +7,7 @@ is another vendor's, or with an empty text.
 import os
 
 from nbxrt.binding import asking
+from nbxrt.binding.machine import absolute, realpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def reason_by_file(wanted: "Wanted", path: str, major: "int | None") -> str:
 
 
 def _by_root(rules: "Mapping[str, Any]", path: str, machine: "Machine") -> str:
-    places = {os.path.dirname(path), os.path.dirname(os.path.realpath(path))}
+    places = {os.path.dirname(path), os.path.dirname(realpath(path))}
     for written, root in _roots(rules, machine):
         inside = os.path.join(root, "")
         if any(os.path.join(place, "").startswith(inside) for place in places):
@@ -42,8 +43,9 @@ def _roots(rules: "Mapping[str, Any]", machine: "Machine") -> "Iterator[tuple[st
     for written in rules["not_under"]:
         root = machine.variable(written[1:]) if written.startswith("$") else machine.under(written)
         if root:
-            yield written, os.path.normpath(root)
-            yield written, os.path.realpath(root)
+            root = absolute(root)
+            yield written, root
+            yield written, realpath(root)
 
 
 def _by_links(rules: "Mapping[str, Any]", path: str, machine: "Machine") -> str:

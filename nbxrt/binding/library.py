@@ -6,6 +6,7 @@ import os
 from nbxrt import errors, locks
 from nbxrt.binding import asking, loader, search
 from nbxrt.binding.layout import as_tuple
+from nbxrt.binding.machine import realpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Library:
         return decode_version(results["version"], self._data["driver_digits"])
 
     def _version_of_file(self) -> "Version":
-        names = [os.path.basename(self.path), os.path.basename(os.path.realpath(self.path))]
+        names = [os.path.basename(self.path), os.path.basename(realpath(self.path))]
         for major, files in self._data["names"]:
             if major is not None and any(os.path.basename(file) in names for file in files.values()):
                 return (major,)
@@ -153,6 +154,11 @@ class Library:
                 symbol = self._data["init"][0][0]
                 raise self.failure(status, "first use of the library", symbol)
             self._started_in = os.getpid()
+
+    def forget_start(self) -> None:
+        """Let the next `start` make the first call again: somebody else has undone it."""
+        with self._lock:
+            self._started_in = 0
 
     def renew_lock(self) -> None:
         """Make the lock anew, in a process that was forked."""
@@ -357,10 +363,15 @@ def _open_first(description: "Mapping[str, Any]", machine: "Machine", others: "C
 
 
 def _must_come_first(backend: str, role: str, data: "Mapping[str, Any]", machine: "Machine") -> bool:
-    """Whether a variable names the copy of a library, or the loader would meet one that is taken last of all."""
+    """Whether the loader would not take the right copy of a library.
+
+    A variable names another, the driver lies where the loader need not look, or it would meet one that is taken last.
+    """
     if role == "runtime" or not data.get("telling"):
         return False
     if machine.variable(f"NBXRT_{backend}_{role}".upper()):
+        return True
+    if role == "driver" and search.is_below_a_root(data, machine):
         return True
     last = {folder for folder, _says, comes_last in data["telling"] if comes_last}
     return any(last & set(part.split("/")) for part in machine.started_with("LD_LIBRARY_PATH").split(":"))
@@ -389,7 +400,10 @@ def not_found(
         said = f"the {description['title']} `{role}` library {first.path} ({first.step}) {_because(first)}"
     rows = "\n".join(f"  {candidate!r}" for candidate in candidates)
     place = f"  --> {errors.place(description, data['line'])}, `libraries.{role}`"
-    return kind(f"{said}\n{place}\n{rows}", hint=data["hint"], backend=description["name"], candidates=candidates)
+    hint = data["hint"]
+    if candidates and candidates[0].step.startswith("NBXRT_"):
+        hint += f"; {candidates[0].step} is set, so nothing else was tried: correct it, or unset it"
+    return kind(f"{said}\n{place}\n{rows}", hint=hint, backend=description["name"], candidates=candidates)
 
 
 def _because(candidate: "search.Candidate") -> str:

@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nbxrt.binding.machine import Machine
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 CACHE = "/etc/ld.so.cache"
 #: How the reason for a missing dependency ends; its name stands before.
 NOT_FOUND = ", which the loader does not find"
+#: The reason for a name that the loader knows no file for.
+UNKNOWN = "unknown to the system's loader"
+#: How the reason begins where there is a file, and no system of this processor takes it.
+UNFIT = "is built for another processor"
 
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"  # elf/dl-cache.h of glibc; the format before it may precede in the same file
 _MODES = {"local": ctypes.RTLD_LOCAL, "global": ctypes.RTLD_GLOBAL}
@@ -53,12 +57,21 @@ def reason(path: str, said: str) -> str:
         if missing and os.path.basename(missing) != os.path.basename(path):
             return f"needs {missing}{NOT_FOUND}"
         if missing:
-            return "unknown to the system's loader"
+            return UNKNOWN
     if "failed to map segment" in said:
         return "cannot be mapped: is its file system mounted noexec?"
+    if "[WinError 193]" in said or "incompatible architecture" in said:  # of Windows; of macOS
+        return UNFIT
     if "or one of its dependencies" in said:
         return f"{os.path.basename(path)} cannot be loaded, or a library that it needs is missing"
     return said.removeprefix(path + ": ")
+
+
+def is_unknown(why: str, machine: "Machine") -> bool:
+    """Whether a reason says of a name that there is no such file, rather than what is wrong with it."""
+    if machine.system == "linux":
+        return why == UNKNOWN
+    return not why.startswith(("needs ", UNFIT))
 
 
 def _said_by_glibc(said: str) -> str:
@@ -133,7 +146,8 @@ def kept_name(path: str) -> str:
     """
     if sys.platform != "linux":
         return ""
-    gone = [addresses for file, addresses, _rights, is_gone in _mappings() if is_gone and file == path]
+    is_hidden = not os.path.lexists(path)  # as when its file system was unmounted, or another root is in force
+    gone = [addresses for file, addresses, _rights, is_gone in _mappings() if (is_gone or is_hidden) and file == path]
     if not gone:
         return ""
     return next((name for name, inside in objects() if any(inside in addresses for addresses in gone)), "")
@@ -202,6 +216,15 @@ def _folders_of_musl(machine: "Machine") -> "list[str]":
             return file.read().replace(":", "\n").split("\n")[:64]
     except (OSError, ValueError):
         return []
+
+
+def places_of(
+    machine: "Machine", name: str, cached_files: "Mapping[str, Sequence[str]] | None" = None
+) -> "Iterator[str]":
+    """The files that the loader tries for a name, in its order; the cache is read unless what it has is given."""
+    yield from (os.path.join(place, name) for place in start_path(machine))
+    yield from ((cached(machine, [name]) or {}) if cached_files is None else cached_files).get(name, ())
+    yield from (os.path.join(place, name) for place in default_folders(machine))
 
 
 def cached(machine: "Machine", names: "list[str]") -> "dict[str, list[str]] | None":

@@ -55,6 +55,19 @@ class Machine:
         return self.start_environ.get(name, "")
 
 
+def absolute(path: str) -> str:
+    """The path as it stays right when the working folder changes; one that is not there where that folder is gone."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return os.path.join(os.sep, "(the working folder is gone)", path)
+
+
+def realpath(path: str) -> str:
+    """The absolute path without links."""
+    return os.path.realpath(absolute(path))
+
+
 def _system() -> str:
     if sys.platform == "win32":
         return "windows"

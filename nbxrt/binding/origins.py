@@ -2,6 +2,8 @@
 
 import os
 
+from nbxrt.binding.machine import realpath
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +21,7 @@ def is_same(one: "Candidate", other: "Candidate") -> bool:
 def _lies_below(path: str, base: str) -> bool:
     if not base:
         return False
-    inside = os.path.realpath(path), os.path.realpath(base)
+    inside = realpath(path), realpath(base)
     return inside[0].startswith(os.path.join(inside[1], ""))
 
 

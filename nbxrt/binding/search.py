@@ -8,6 +8,7 @@ import os
 from nbxrt import errors
 from nbxrt.binding import examine, loader, steps
 from nbxrt.binding.candidates import Candidate, Wanted
+from nbxrt.binding.machine import realpath
 from nbxrt.binding.steps import STEPS
 
 TYPE_CHECKING = False
@@ -91,6 +92,31 @@ def _by_step(wanted: Wanted, step: "tuple[Any, ...]", without: "tuple[str, ...]"
         yield from STEPS[kind](wanted, where, here)
 
 
+def is_below_a_root(data: "Mapping[str, Any]", machine: "Machine") -> bool:
+    """Whether a library lies in a folder that its search names, under one of its names."""
+    names = [files[machine.system] for _major, files in data["names"] if machine.system in files]
+    return any(
+        os.path.lexists(os.path.join(machine.under(where[0]), folder, name))
+        for kind, where, folders in data["search"]
+        if kind == "root"
+        for folder in folders.get(machine.system, ())
+        for name in names
+    )
+
+
+def is_in_sight(backend: str, role: str, data: "Mapping[str, Any]", machine: "Machine") -> bool:
+    """Whether a copy that would be taken is there, by looking alone; True where only the loader can tell."""
+    if machine.system != "linux":
+        return True
+    wanted = Wanted(backend, role, data, machine)
+    value = machine.variable(wanted.variable)
+    found = steps.override(wanted, value) if value else _by_steps(wanted, ("loaded", "finder", "process"))
+    return any(
+        each is not None and each.is_file and not _waits(wanted, each, []) and not examine.fault(each.path, machine)
+        for each in found
+    )
+
+
 # One candidate
 
 
@@ -111,7 +137,7 @@ def told_by_folder(data: "Mapping[str, Any]", path: str) -> "tuple[str, str, boo
     telling = data.get("telling", ())
     if not telling:
         return None
-    parts = {*path.split(os.sep), *os.path.realpath(path).split(os.sep)}
+    parts = {*path.split(os.sep), *realpath(path).split(os.sep)}
     return next((each for each in telling if each[0] in parts), None)
 
 
@@ -130,7 +156,7 @@ def _attempt(wanted: Wanted, candidate: Candidate) -> "ctypes.CDLL | None":
     taken = candidate.reason
     library, why = loader.load(candidate.kept_as or candidate.path, wanted.data["mode"], wanted.machine)
     if library is None:
-        missing = not candidate.is_file and not why.startswith("needs ")
+        missing = not candidate.is_file and loader.is_unknown(why, wanted.machine)
         _judge(candidate, "missing" if missing else "broken", _with_chain(wanted, candidate, why))
         _keep_from_loader(wanted, candidate)
         return None
@@ -183,7 +209,7 @@ def _fault_of_needed(wanted: Wanted, candidate: Candidate) -> str:
 
 def _keep_from_loader(wanted: Wanted, candidate: Candidate) -> None:
     """A file that the loader itself would find under its name must not be opened by that name."""
-    if candidate.step == "system":
+    if candidate.step in ("system", wanted.variable):
         wanted.unsafe.add(os.path.basename(candidate.path))
 
 
@@ -221,11 +247,11 @@ def _remark(wanted: Wanted, candidate: Candidate) -> None:
     if told is not None:
         candidate.reason = told[1]
     if candidate.step == wanted.variable:
-        real = os.path.realpath(candidate.path)
+        real = realpath(candidate.path)
         others = [
             path
             for path in steps.mapped_copies(wanted)
-            if os.path.realpath(path) != real or loader.kept_name(path) not in ("", candidate.path)
+            if realpath(path) != real or loader.kept_name(path) not in ("", candidate.path)
         ]
         if others:
             candidate.reason = candidate.warning = (

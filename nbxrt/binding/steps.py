@@ -8,6 +8,7 @@ import os
 
 from nbxrt.binding import loader
 from nbxrt.binding.candidates import Candidate, newest_first
+from nbxrt.binding.machine import absolute, realpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,20 +22,23 @@ if TYPE_CHECKING:
 
 def override(wanted: "Wanted", value: str) -> "Found":
     """An exact file, or a folder to look in, by NBXRT_<BACKEND>_<ROLE>; nothing else is tried when it is set."""
-    step = wanted.variable
-    if os.path.dirname(value) and os.path.isdir(value):
-        yield from _in_folders(wanted, step, (os.path.abspath(value),), base=os.path.abspath(value), shown=value)
-    elif os.path.dirname(value):
-        path = os.path.abspath(value)
-        there = _is_there(path)
-        if there:
-            yield Candidate(step, path, base=os.path.dirname(path), is_file=True)
-        elif there is None:
-            yield Candidate(step, path, "broken", "permission denied")
+    step, path = wanted.variable, absolute(value)
+    if not os.path.dirname(value) and value not in (os.curdir, os.pardir):
+        if wanted.machine.system == "linux":
+            yield from _files_of_the_loader(wanted, step, value)
+        if _shadowed_by_working_folder(wanted, value):
+            yield Candidate(step, value, "skipped", "the loader would take it from the working folder")
         else:
-            yield Candidate(step, path, "missing", "does not exist")
+            yield Candidate(step, value)
+    elif os.path.isdir(value):
+        yield from _in_folders(wanted, step, (path,), base=path, shown=value)
+    elif there := _is_there(path):
+        yield Candidate(step, path, base=os.path.dirname(path), is_file=True)
+    elif there is None:
+        yield Candidate(step, path, "broken", "permission denied")
     else:
-        yield Candidate(step, value)
+        shells = "; only a shell puts a home folder in place of `~`" if value.startswith("~") else ""
+        yield Candidate(step, path, "missing", f"does not exist{shells}")
 
 
 def loaded(wanted: "Wanted", _where: "Texts", _folders: "Texts") -> "Found":
@@ -90,7 +94,7 @@ def package(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":
         if os.path.isfile(shadow):
             said = f"a file of the name of the package `{inside[0]}`; it is not run"
             yield Candidate("package", shadow, "skipped", said)
-        homes = [os.path.join(entry, *inside, folder) for folder in folders] if entry else []
+        homes = _below(os.path.join(entry, *inside), folders) if entry else []
         there += [(entry, home) for home in homes if _is_there(home) is not False]
     if not there:
         yield Candidate("package", where[0], "missing", "not installed")
@@ -117,16 +121,17 @@ def _compare_distribution(wanted: "Wanted", candidate: Candidate, named: str) ->
 
 
 def conda(wanted: "Wanted", _where: "Texts", _folders: "Texts") -> "Found":
-    """The active conda environment, or the one that Python itself runs in."""
+    """The conda environment that Python itself runs in, then the active one: a notebook's kernel has another."""
     machine = wanted.machine
-    prefix = machine.variable("CONDA_PREFIX")
-    if not prefix and os.path.isdir(os.path.join(machine.prefix, "conda-meta")):
-        prefix = machine.prefix
-    if not prefix:
+    active = machine.variable("CONDA_PREFIX")
+    prefixes = [machine.prefix] if os.path.isdir(os.path.join(machine.prefix, "conda-meta")) else []
+    if active and realpath(active) not in map(realpath, prefixes):
+        prefixes.append(absolute(active))
+    if not prefixes:
         yield Candidate("conda", "$CONDA_PREFIX", "skipped", "not set")
-        return
     folders = ("Library/bin", "Library/bin/x64", "bin") if machine.system == "windows" else ("lib", "lib64")
-    yield from _in_folders(wanted, "conda", _below(prefix, folders), base=prefix, shown=prefix)
+    for prefix in prefixes:
+        yield from _in_folders(wanted, "conda", _below(prefix, folders), base=prefix, shown=prefix)
 
 
 def environment(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":
@@ -138,12 +143,12 @@ def environment(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":
     if said := contradiction(given):
         wanted.oddities.append(said)
     name, value = next(iter(given.items()))
-    yield from _in_folders(wanted, f"${name}", _below(value, folders), base=value, shown=value)
+    yield from _in_folders(wanted, f"${name}", _below(value, folders), base=absolute(value), shown=value)
 
 
 def contradiction(given: "Mapping[str, str]") -> str:
     """What is odd about the variables of one step that are set, the one that is taken first; empty when they agree."""
-    if len(set(map(os.path.normpath, given.values()))) < 2:
+    if len({realpath(value) for value in given.values()}) < 2:
         return ""
     said = " and ".join(f"{name}={value}" for name, value in given.items())
     return f"{said} name different places; `{next(iter(given))}` is taken"
@@ -195,17 +200,20 @@ def system(wanted: "Wanted", _where: "Texts", _folders: "Texts") -> "Found":
 
 def _where_the_loader_looks(wanted: "Wanted") -> "Found":
     yield from _loader_path_changes(wanted)
-    machine = wanted.machine
-    cached = loader.cached(machine, [name for name, _major in wanted.names])
+    cached = loader.cached(wanted.machine, [name for name, _major in wanted.names])
     if cached is None:
         said = "there is no loader cache here; the default folders are searched"
         yield Candidate("system", loader.CACHE, "skipped", said)
     for name, _major in wanted.names:
-        files = [os.path.join(place, name) for place in loader.start_path(machine)]
-        files += (cached or {}).get(name, [])
-        files += [os.path.join(place, name) for place in loader.default_folders(machine)]
-        for path in files:
-            yield from _file(wanted, "system", path, os.path.dirname(path))
+        yield from _files_of_the_loader(wanted, "system", name, cached or {})
+
+
+def _files_of_the_loader(
+    wanted: "Wanted", step: str, name: str, cached: "Mapping[str, Sequence[str]] | None" = None
+) -> "Found":
+    """The files that the loader would try for a name, in its order."""
+    for path in map(absolute, loader.places_of(wanted.machine, name, cached)):
+        yield from _file(wanted, step, path, os.path.dirname(path))
 
 
 def _loader_path_changes(wanted: "Wanted") -> "Found":
@@ -243,7 +251,7 @@ def finder(wanted: "Wanted", where: "Texts", _folders: "Texts") -> "Found":
 
 
 def _below(base: str, folders: "Texts") -> "list[str]":
-    return [os.path.abspath(os.path.join(base, folder)) for folder in folders]
+    return [absolute(os.path.join(base, folder)) for folder in folders]
 
 
 def _in_folders(
@@ -262,8 +270,8 @@ def _in_folders(
 
 
 def _has_any(wanted: "Wanted", folders: "Sequence[str]") -> bool:
-    """Whether one of the names is in the folders, be it a file that was met before."""
-    return any(_is_there(os.path.join(folder, name)) for folder in folders for name, _major in wanted.names)
+    """Whether the library is in the folders under some name, be it a file that was met before."""
+    return any(map(wanted.has_name, (name for folder in folders for name in _listed(folder))))
 
 
 def _candidates_in(
@@ -304,7 +312,7 @@ def _is_there(path: str) -> "bool | None":
         os.lstat(path)
     except PermissionError:
         return None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no path can be so
         return False
     return True
 

@@ -54,9 +54,11 @@ class Box:
         for backend in backends:
             self._monkeypatch.setenv(f"NBXRT_{backend.upper()}_RUNTIME", str(self.root / "not-there.so"))
 
-    def nvidia(self) -> None:
+    def nvidia(self, *, driver: bool = True) -> None:
         add_card(self.root, NVIDIA)
         add_node(self.root, "/dev/nvidia0")
+        if driver:
+            make_library(self.root / "usr/lib64/libcuda.so.1")
 
     def amd(self) -> None:
         add_card(self.root, AMD)
@@ -265,6 +267,23 @@ class TestPresence:
 
         assert (report.device, report.count) == ("yes", 2)
         assert box.calls == ["cudaGetDeviceCount"]
+
+    @pytest.mark.parametrize("what", ["nothing", "empty", "stub"])
+    def test_a_card_in_a_container_without_the_drivers_library_is_not_available(self, box: Box, what: str) -> None:
+        box.runtime("cuda", code=35)
+        box.nvidia(driver=False)
+        if what == "empty":
+            add_node(box.root, "/usr/lib64/libcuda.so.1")
+        if what == "stub":
+            make_library(box.root / "usr/local/cuda/lib64/stubs/libcuda.so")
+            (box.root / "usr/lib64").mkdir(parents=True)
+            (box.root / "usr/lib64/libcuda.so.1").symlink_to(box.root / "usr/local/cuda/lib64/stubs/libcuda.so")
+
+        found = nbxrt.detect()
+
+        assert not found.is_available()
+        assert "no library of the driver is found" in found["cuda"].device_reason
+        assert "there is no NVIDIA driver here" in found["cuda"].device_reason
 
     @pytest.mark.parametrize("value", ["", "-1"], ids=repr)
     def test_hidden_devices_are_counted_by_the_runtime_and_not_guessed(self, box: Box, value: str) -> None:

@@ -90,6 +90,18 @@ def test_a_device_is_used_in_another_process_and_not_in_this_one(machine: Machin
     assert os.getpid() not in processes
 
 
+def test_a_frozen_application_is_not_started_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its executable is the application, and would run as it does for its user."""
+    machine.nvidia()
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", "/none/application")
+
+    report = nbxrt.detect(usable=True)["cuda"]
+
+    assert (report.device, report.usable) == ("yes", "unknown")
+    assert "frozen application" in report.usable_reason
+
+
 def test_an_answer_is_not_kept(machine: Machine) -> None:
     machine.nvidia()
     first = nbxrt.detect(usable=True)

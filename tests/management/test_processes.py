@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import nbxrt
+from libraries import make_library
+from nbxrt.binding.machine import Machine
 from simulations import STRANGER
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Opened
+    from nbxrt.simulation import Simulation
 
     Open = Callable[..., Opened]
 
@@ -28,6 +32,25 @@ OLDER = {
     "_v2": ("nvmlDeviceGetComputeRunningProcesses_v3",),
     "bare": ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
 }
+
+#: The last call of each management library that has one.
+LAST_CALLS: list[tuple[str, Any, str]] = [
+    ("cuda", "12.9", "nvmlShutdown"),
+    ("hip", {"runtime": "7.1", "management": "26.1"}, "amdsmi_shut_down"),
+]
+#: A management library that claims to have so many rows; its first answers are those of one card.
+CLAIMING = """
+static int code; static unsigned claims, most;
+void claim(int c, unsigned n) { code = c; claims = n; }
+unsigned most_room(void) { return most; }
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) { *handle = (void *)1; return 0; }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n, void *rows) {
+    if (*n > most) most = *n;
+    *n = claims;
+    return code;
+}
+"""
 
 
 class TestProcessMemory:
@@ -311,6 +334,37 @@ class TestMissingLibrary:
         assert report.nbytes is None
         assert report.reason.startswith("no NVIDIA CUDA `management` library could be loaded; install NVIDIA's driver")
         nbxrt.reset()
+
+    @pytest.mark.parametrize(("backend", "version", "last"), LAST_CALLS)
+    def test_one_whose_last_call_another_package_has_made_is_started_again(
+        self, opened: Open, backend: str, version: Any, last: str
+    ) -> None:
+        simulation, runtime = opened(backend, version)
+        runtime.malloc(1 << 20)
+        nbxrt.process_memory(0)
+
+        getattr(ctypes.CDLL(str(simulation.paths["management"])), last)()
+
+        assert nbxrt.process_memory_report(0).reason == ""
+        assert nbxrt.process_memory(0) == 1 << 20
+
+    @pytest.mark.parametrize(("claimed", "listed"), [((7, 2**32 - 1), 0), ((7, 100), 0), ((0, 2**32 - 1), 64)])
+    def test_a_number_of_processes_that_cannot_be_is_not_believed(
+        self, simulate: Callable[..., Simulation], tmp_path: Path, claimed: tuple[int, int], listed: int
+    ) -> None:
+        """Room for as many as a damaged answer claims would be 100 GB."""
+        stub = make_library(tmp_path / "libnvidia-ml.so.1", CLAIMING)
+        simulation = simulate("cuda", "12.9")
+        environ = {**os.environ, **simulation.environment(), "NBXRT_CUDA_MANAGEMENT": str(stub)}
+        library = ctypes.CDLL(str(stub))
+        library.claim(claimed[0], ctypes.c_uint(claimed[1]))
+
+        with nbxrt.use(nbxrt.Runtime(simulation.description, simulation.contract, Machine(environ=environ))):
+            found = nbxrt.processes(0)
+
+        assert len(found) == listed
+        assert library.most_room() <= 1 << 16
+        assert bool(found.reason) == (listed == 0)
 
     def test_a_lost_card_is_explained(self, opened: Open) -> None:
         simulation, runtime = opened()

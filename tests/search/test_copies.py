@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -39,12 +40,17 @@ int cudaGetDeviceCount(int *count) {
 """
 
 
-def run(program: str, *arguments: object, **environ: object) -> list[str]:
+def may_mount() -> bool:
+    """Whether a process of this user may have mounts of its own."""
+    return shutil.which("unshare") is not None and not subprocess.run(["unshare", "-m", "true"], check=False).returncode
+
+
+def run(program: str, *arguments: object, first: tuple[str, ...] = (), **environ: object) -> list[str]:
     """The lines that a Python program prints in a process of its own, where no vendor's variable is set."""
     ours = ("CUDA", "NBX", "LD_", "PYTHON", "ROCM", "CONDA")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     given = {name: str(value) for name, value in environ.items()}
-    command = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
+    command = [*first, sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
     done = subprocess.run(
         command,
         env=inherited | given | {"PYTHONPATH": str(Path(nbxrt.__file__).parents[1])},
@@ -171,6 +177,27 @@ class TestGone:
 
         assert run(program, copies[0]) == ["False"]
 
+    @pytest.mark.skipif(not may_mount(), reason="mounting is not permitted here")
+    def test_a_file_whose_file_system_was_unmounted(self, tmp_path: Path, copies: tuple[Path, Path]) -> None:
+        """As an image of an application or a network share that was let go of while it is in use."""
+        program = """
+            import ctypes, shutil, subprocess, sys
+            from nbxrt.binding import search
+            from nbxrt.binding.machine import Machine
+            share, fresh = sys.argv[1:]
+            subprocess.run(["mount", "-t", "tmpfs", "none", share], check=True)
+            shutil.copy(fresh, share)
+            library = ctypes.CDLL(share + "/libtoy.so.1")
+            subprocess.run(["umount", "-l", share], check=True)
+            step = ("root", (fresh.rpartition("/")[0],), {"linux": (".",)})
+            role = {"names": ((1, {"linux": "libtoy.so.1"}),), "search": (("loaded", (), {}), step), "mode": "local"}
+            print(search.find("toy", "runtime", role, Machine())[0]._handle == library._handle)
+        """
+        share = tmp_path / "share"
+        share.mkdir()
+
+        assert run(program, share, copies[1], first=("unshare", "-m")) == ["True"]
+
     def test_another_copy_that_a_variable_names_is_taken_and_both_are_named(self, copies: tuple[Path, Path]) -> None:
         said = run(self.PROGRAM, *copies, "", copies[1])
 
@@ -269,25 +296,52 @@ class TestStubsAndCompatibility:
         assert f"{other} is another copy" in said
         assert f"hint: set NBXRT_CUDA_DRIVER={other} and restart" in said
 
+    COUNTING = """
+        import ctypes
+        from nbxrt import descriptions
+        from nbxrt.binding.binder import Binder
+        from nbxrt.binding.machine import Machine
+        binder = Binder(descriptions.built_in("cuda"), descriptions.contract(), Machine())
+        count = ctypes.c_int()
+        ctypes.CDLL(binder.library("runtime").path).cudaGetDeviceCount(ctypes.byref(count))
+        print(count.value)
+    """
+
     def test_the_copy_that_the_hint_names_is_the_one_that_the_runtime_gets(self, tmp_path: Path) -> None:
         """The runtime opens its driver by name: it gets the one that is mapped under that name."""
         runtime = make_library(tmp_path / "cuda/libcudart.so.12", OPENING)
         stub = make_library(tmp_path / "stubs/libcuda.so.1", DRIVER.format(code=34))
         real = make_library(tmp_path / "real/libcuda.so.1", DRIVER.format(code=3))
-        program = """
-            import ctypes
-            from nbxrt import descriptions
-            from nbxrt.binding.binder import Binder
-            from nbxrt.binding.machine import Machine
-            binder = Binder(descriptions.built_in("cuda"), descriptions.contract(), Machine())
-            count = ctypes.c_int()
-            ctypes.CDLL(binder.library("runtime").path).cudaGetDeviceCount(ctypes.byref(count))
-            print(count.value)
-        """
 
-        said = run(program, NBXRT_CUDA_RUNTIME=runtime, NBXRT_CUDA_DRIVER=real, LD_LIBRARY_PATH=stub.parent)
+        said = run(self.COUNTING, NBXRT_CUDA_RUNTIME=runtime, NBXRT_CUDA_DRIVER=real, LD_LIBRARY_PATH=stub.parent)
 
         assert said == ["3"]
+
+    @pytest.mark.parametrize("folder", ["run/opengl-driver/lib", "usr/local/nvidia/lib64", "usr/lib/wsl/lib"])
+    def test_a_driver_in_a_folder_that_the_loader_does_not_know_is_the_one_that_the_runtime_gets(
+        self, tmp_path: Path, folder: str
+    ) -> None:
+        """NixOS, Google's Kubernetes nodes, WSL: the runtime of a wheel would find no driver at all."""
+        runtime = make_library(tmp_path / "cuda/libcudart.so.12", OPENING)
+        make_library(tmp_path / folder / "libcuda.so.1", DRIVER.format(code=3))
+
+        assert run(self.COUNTING, NBXRT_CUDA_RUNTIME=runtime, NBXRT_SYSROOT=tmp_path) == ["3"]
+
+
+def test_a_path_of_no_encoding_is_found_and_shown_escaped(tmp_path: Path) -> None:
+    library = make_library(tmp_path / os.fsdecode(b"caf\xe9") / "lib/libcudart.so.12")
+    program = """
+        import nbxrt, sys
+        sys.stdout.reconfigure(errors="backslashreplace")
+        print(nbxrt.open("cuda").library().path)
+        from nbxrt.cli.libraries import report
+        print(report("cuda")["libraries"][0]["says"])
+    """
+
+    said = run(program, CONDA_PREFIX=library.parents[1], NBXRT_SYSROOT=tmp_path / "none")
+
+    shown = str(tmp_path) + "/caf\\udce9/lib/libcudart.so.12"
+    assert said == [shown, f"{shown}, major 12, by `loaded`"]
 
 
 class TestUntried:
@@ -329,6 +383,24 @@ class TestUntried:
 
         assert said[-2].startswith("broken is truncated")
         assert said[-1] == "skipped the loader would take the unusable copy above"
+
+    @pytest.mark.parametrize("damage", [9000, -9000], ids=["cut off", "zeros at the end"])
+    def test_a_damaged_file_that_a_variable_names_without_a_folder_is_not_opened_either(
+        self, tmp_path: Path, damage: int
+    ) -> None:
+        whole = make_library(tmp_path / "x/libcudart.so.12")
+        data = whole.read_bytes()
+        whole.write_bytes(data[:damage] if damage > 0 else data[:1024] + bytes(len(data) - 1024))
+        program = """
+            import nbxrt
+            try: nbxrt.open("cuda")
+            except nbxrt.LibraryBrokenError as error: print(error)
+        """
+
+        said = run(program, NBXRT_CUDA_RUNTIME="libcudart.so.12", LD_LIBRARY_PATH=whole.parent)
+
+        assert f"library {whole} (NBXRT_CUDA_RUNTIME) is " in said[0]
+        assert said[-1].endswith("NBXRT_CUDA_RUNTIME is set, so nothing else was tried: correct it, or unset it")
 
     def test_a_library_whose_dependency_is_cut_off_is_passed_over_before_it_kills_the_process(
         self, tmp_path: Path

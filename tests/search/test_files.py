@@ -67,6 +67,19 @@ class TestFaults:
             short.write_bytes(whole[:length])
             assert examine.fault(str(short), HERE), length
 
+    def test_zeros_from_anywhere_before_the_end_of_what_the_loader_reads_are_a_fault(
+        self, library: Path, tmp_path: Path
+    ) -> None:
+        """As of a download into a file that had its size already: the loader would end the process."""
+        whole = library.read_bytes()
+        holed = tmp_path / "libtoy.so.1"
+        headers = 64 + 56 * len(_segments(whole))
+        at = next(offset for kind, offset, _size in _segments(whole) if kind == 2)
+
+        for start in {*range(headers, at, 499), at, at + 48}:
+            holed.write_bytes(whole[:start] + bytes(len(whole) - start))
+            assert examine.fault(str(holed), HERE).startswith("is damaged"), start
+
     @pytest.mark.parametrize("at", [39, 47])  # the top of the offsets of both tables
     def test_an_offset_beyond_any_file_is_an_answer(self, library: Path, tmp_path: Path, at: int) -> None:
         content = bytearray(library.read_bytes())
@@ -95,11 +108,16 @@ def _cut_off(library: Path) -> Path:
     return library
 
 
-def _end_of_segments(data: bytes) -> int:
+def _segments(data: bytes) -> list[tuple[int, int, int]]:
+    """(kind, offset, size in the file) of each program header."""
     (table,) = struct.unpack_from("<Q", data, 32)
     entry, count = struct.unpack_from("<HH", data, 54)
     rows = [struct.unpack_from("<IIQQQQ", data, table + entry * index) for index in range(count)]
-    return max(offset + size for kind, _flags, offset, _address, _physical, size in rows if kind == 1)
+    return [(kind, offset, size) for kind, _flags, offset, _address, _physical, size in rows]
+
+
+def _end_of_segments(data: bytes) -> int:
+    return max(offset + size for kind, offset, size in _segments(data) if kind == 1)
 
 
 class TestReading:
@@ -208,11 +226,33 @@ class TestLoadersWords:
                 "Could not find module '/x/libtoy.so.1' (or one of its dependencies). Try using the full path",
                 "libtoy.so.1 cannot be loaded, or a library that it needs is missing",
             ),
+            ("[WinError 193] %1 is not a valid Win32 application", "is built for another processor"),
+            (
+                "dlopen(/x/libtoy.so.1, 0x0006): tried: '/x/libtoy.so.1' (mach-o file, but is an incompatible "
+                "architecture (have 'x86_64', need 'arm64'))",
+                "is built for another processor",
+            ),
             ("/x/libtoy.so.1: undefined symbol: other", "undefined symbol: other"),
         ],
     )
     def test_a_message_is_put_right(self, said: str, means: str) -> None:
         assert loader.reason("/x/libtoy.so.1", said) == means
+
+    @pytest.mark.parametrize(
+        ("system", "why", "is_unknown"),
+        [
+            ("linux", "unknown to the system's loader", True),
+            ("linux", "cannot allocate memory in static TLS block", False),
+            ("linux", "needs libz.so.1, which the loader does not find", False),
+            ("windows", "nvcuda.dll cannot be loaded, or a library that it needs is missing", True),
+            ("windows", "is built for another processor", False),
+            ("macos", "is built for another processor", False),
+        ],
+    )
+    def test_a_name_without_a_file_is_told_from_a_file_that_does_not_fit(
+        self, system: str, why: str, is_unknown: bool
+    ) -> None:
+        assert loader.is_unknown(why, Machine(system=system, environ={}, root="", paths=[])) is is_unknown
 
     @pytest.mark.parametrize("path", ["", " "], ids=repr)
     def test_an_empty_name_is_not_given_to_the_loader_which_would_open_the_process_itself(self, path: str) -> None:

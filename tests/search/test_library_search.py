@@ -373,6 +373,15 @@ class TestOrder:
                 machine(tmp_path, CUDA_PATH=tmp_path / "a", CUDA_HOME=tmp_path / "b"),
             )
 
+    def test_two_variables_that_name_one_place_by_a_link_agree(self, tmp_path: Path) -> None:
+        make_library(tmp_path / "cuda-12.4/lib64/libcudart.so.12")
+        (tmp_path / "cuda").symlink_to("cuda-12.4")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            here = machine(tmp_path, CUDA_PATH=tmp_path / "cuda-12.4", CUDA_HOME=tmp_path / "cuda")
+            assert search.find("cuda", "runtime", runtime_of("cuda"), here)[0] is not None
+
     def test_an_override_that_does_not_resolve_is_the_end_of_the_search(self, tmp_path: Path) -> None:
         make_library(tmp_path / "root/usr/local/cuda/lib64/libcudart.so.12")
         missing = tmp_path / "missing.so"

@@ -74,7 +74,8 @@ class TestOddPaths:
 
     def test_what_is_no_text_in_pythons_path_is_passed_over(self, tmp_path: Path) -> None:
         library = make_library(tmp_path / "nvidia/cuda_runtime/lib/libcudart.so.12")
-        paths: list[object] = [b"/bytes", None, 7, Path("/a path"), ["a list"], str(tmp_path), str(tmp_path)]
+        odd: list[object] = [b"/bytes", None, 7, Path("/a path"), ["a list"], "a\0b", "\ud800", "x" * 9000]
+        paths = [*odd, str(tmp_path), str(tmp_path)]
         data = dict(descriptions.built_in("cuda")["libraries"]["runtime"])
         data["search"] = data["search"][1:]
         machine = Machine(environ={}, root=str(tmp_path / "none"), paths=paths, prefix="/none")  # type: ignore[arg-type]
@@ -89,6 +90,45 @@ class TestOddPaths:
         machine = Machine(environ={"CUDA_HOME": "toolkit"}, root=str(tmp_path / "none"), paths=[], prefix="/none")
 
         assert search.find("cuda", "runtime", data, machine)[1] == str(library)
+
+    @pytest.mark.parametrize(
+        ("environ", "paths"),
+        [({"CONDA_PREFIX": "here"}, []), ({}, ["here/site"]), ({"LD_LIBRARY_PATH": "here/lib"}, [])],
+        ids=["a prefix", "Python's path", "the loader's path"],
+    )
+    def test_every_relative_place_gives_an_absolute_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], paths: list[str]
+    ) -> None:
+        inside = "here/site/nvidia/cuda_runtime/lib" if paths else "here/lib"
+        library = make_library(tmp_path / inside / "libcudart.so.12")
+        data = dict(descriptions.built_in("cuda")["libraries"]["runtime"])
+        data["search"] = data["search"][1:]
+        monkeypatch.chdir(tmp_path)
+        machine = Machine(environ=environ, root=str(tmp_path / "none"), paths=paths, prefix="/none")
+
+        assert search.find("cuda", "runtime", data, machine)[1] == str(library)
+
+    def test_relative_places_lead_nowhere_once_the_working_folder_is_gone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        environ = dict.fromkeys(("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "PPU_SDK_ROOT", "LD_LIBRARY_PATH"), "a/b")
+        data = dict(descriptions.built_in("cuda")["libraries"]["runtime"])
+        data["search"] = data["search"][1:]
+
+        for more in ({}, {"NBXRT_CUDA_RUNTIME": "./c"}):
+            here = Machine(environ={**environ, **more}, root=str(tmp_path), paths=["d"], prefix="/none")
+            assert search.find("cuda", "runtime", data, here)[0] is None
+
+    def test_a_home_folder_that_no_shell_has_put_in_is_told(self, tmp_path: Path) -> None:
+        here = Machine(environ={"NBXRT_CUDA_RUNTIME": "~/lib/x.so"}, root=str(tmp_path), paths=[])
+        data = descriptions.built_in("cuda")["libraries"]["runtime"]
+
+        (candidate,) = search.find("cuda", "runtime", data, here)[2]
+
+        assert candidate.reason == "does not exist; only a shell puts a home folder in place of `~`"
 
 
 class TestUnreadable:
