@@ -42,10 +42,15 @@ def _prepare(argument: "tuple[Any, ...]", code: int, cells: "dict[str, Any]") ->
     return ctypes.c_void_p, None
 
 
+#: What ctypes raises for a symbol that a library lacks; the second where the library's path is not UTF-8, as its own
+#: words hold the path.
+LACKING = (AttributeError, UnicodeDecodeError)
+
+
 def has(handle: ctypes.CDLL, symbol: str) -> bool:
     """Whether a loaded library exports the symbol."""
     try:
         handle[symbol]
-    except AttributeError:
+    except LACKING:
         return False
     return True

@@ -72,7 +72,7 @@ class Library:
         for symbol in symbols:
             try:
                 function = library[symbol]
-            except AttributeError:
+            except asking.LACKING:
                 continue
             function.restype = returns
             function.argtypes = list(arguments)

@@ -39,6 +39,8 @@ def load(path: "str | None", mode: str, machine: "Machine") -> "tuple[ctypes.CDL
         return ctypes.CDLL(path, mode=_MODES[mode] | getattr(os, "RTLD_NOW", 0)), ""
     except OSError as error:
         return None, reason(path or "", str(error))
+    except UnicodeDecodeError as error:  # of the loader's words, where the path in them is not UTF-8
+        return None, reason(path or "", os.fsdecode(error.object))
 
 
 def _add_dll_folder(folder: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import nbxrt
 from libraries import make_library
+from machines import stub_runtime
 from nbxrt.binding import search
 from nbxrt.binding.machine import Machine
 
@@ -328,20 +329,40 @@ class TestStubsAndCompatibility:
         assert run(self.COUNTING, NBXRT_CUDA_RUNTIME=runtime, NBXRT_SYSROOT=tmp_path) == ["3"]
 
 
-def test_a_path_of_no_encoding_is_found_and_shown_escaped(tmp_path: Path) -> None:
-    library = make_library(tmp_path / os.fsdecode(b"caf\xe9") / "lib/libcudart.so.12")
-    program = """
+class TestOddNames:
+    """A path that is not UTF-8: Python's own words for what is missing there cannot be read."""
+
+    PROGRAM = """
         import nbxrt, sys
         sys.stdout.reconfigure(errors="backslashreplace")
-        print(nbxrt.open("cuda").library().path)
-        from nbxrt.cli.libraries import report
-        print(report("cuda")["libraries"][0]["says"])
+        try: nbxrt.open("cuda")
+        except nbxrt.NbxrtError as error: print(type(error).__name__, error.summary)
+        else: print(nbxrt.open("cuda").library().path)
     """
 
-    said = run(program, CONDA_PREFIX=library.parents[1], NBXRT_SYSROOT=tmp_path / "none")
+    def open(self, tmp_path: Path, make: Callable[[Path], Path]) -> str:
+        prefix = tmp_path / os.fsdecode(b"caf\xe9")
+        make(prefix / "lib/libcudart.so.12")
+        return run(self.PROGRAM, CONDA_PREFIX=prefix, NBXRT_SYSROOT=tmp_path / "none")[0]
 
-    shown = str(tmp_path) + "/caf\\udce9/lib/libcudart.so.12"
-    assert said == [shown, f"{shown}, major 12, by `loaded`"]
+    def test_a_library_is_opened_and_its_path_shown_escaped(self, tmp_path: Path) -> None:
+        said = self.open(tmp_path, lambda path: stub_runtime(path, "cuda"))
+
+        assert said == f"{tmp_path}/caf\\udce9/lib/libcudart.so.12"
+
+    def test_a_symbol_that_is_missing_is_named(self, tmp_path: Path) -> None:
+        said = self.open(tmp_path, lambda path: make_library(path, "int cudaGetDeviceCount(int *n) { return 100; }"))
+
+        assert said.startswith("SymbolNotFoundError")
+        assert "/caf\\udce9/lib/libcudart.so.12" in said
+
+    def test_why_it_cannot_be_loaded_is_told(self, tmp_path: Path) -> None:
+        said = self.open(
+            tmp_path, lambda path: make_library(path, "int lacking(void); int go(void) { return lacking(); }")
+        )
+
+        assert said.startswith("LibraryBrokenError")
+        assert "undefined symbol: lacking" in said
 
 
 class TestUntried:
