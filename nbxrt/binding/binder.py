@@ -57,11 +57,13 @@ class Binder:
 
         Raises: LibraryNotFoundError, LibraryBrokenError.
         """
-        with self._lock:
-            role = self.library_role(role)
-            if role not in self._libraries:
-                self._libraries[role] = open_library(self.description, role, self.machine, self.contract, self.library)
-            return self._libraries[role]
+        role = self.library_role(role)
+        if role not in self._libraries:
+            with self._lock:
+                if role not in self._libraries:
+                    opened = open_library(self.description, role, self.machine, self.contract, self.library)
+                    self._libraries[role] = opened
+        return self._libraries[role]
 
     def has_context(self, device: int) -> "bool | None":
         """Whether a device has a context, as the first library knows that can be asked; None where none can."""

@@ -9,11 +9,11 @@ from nbxrt.memory import addresses, checking
 from nbxrt.memory.captures import Captures, follow
 from nbxrt.memory.classwide import classwide
 from nbxrt.memory.entries import Direct, Entry, this_thread
+from nbxrt.memory.exclusive import Reentered
 from nbxrt.memory.home import Home
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
 from nbxrt.memory.policies import Policy, check_name, make_policy
-from nbxrt.memory.pool import Reentered
 from nbxrt.memory.reclaiming import Reclaiming
 
 TYPE_CHECKING = False
@@ -28,18 +28,16 @@ if TYPE_CHECKING:
 #: The variable that names the policy.
 VARIABLE = "NBXRT_ALLOCATOR"
 
-_making = RLock()
 _NOTHING: "dict[Any, Any]" = {}
 
 
 def account_of(runtime: "Runtime") -> "DeviceAllocator":
     """The account of a runtime, made once."""
-    with _making:
-        if runtime.account is None:
-            made = DeviceAllocator(runtime)
-            if runtime.account is None:  # a finalizer may have asked too
-                runtime.account = made
-        return runtime.account
+    account = runtime.account
+    if account is None:
+        made = DeviceAllocator(runtime)
+        account = runtime.account = runtime.account or made  # a finalizer, or another thread, may have been quicker
+    return account
 
 
 class _Floor:
@@ -76,7 +74,7 @@ class DeviceAllocator:
         self.live: dict[int, Any] = {}
         #: The bins by device, stream and size. With one device it is also found where none is given.
         self.table: dict[Any, dict[Any, dict[int, Any]]] = {}
-        self._lock = RLock()  # guards the policies and the layers
+        self._lock = RLock()  # guards the layers
         self._policies: dict[int, Policy] = {}
         self._reclaiming = Reclaiming()
         self._watchers: list[Callable[[int, int, int], object]] = []
@@ -321,14 +319,10 @@ class DeviceAllocator:
         """
         ordinal = self._ordinal(device)
         policy = self._policies.get(ordinal)
-        if policy is None:
-            with self._lock:
-                policy = self._policies.get(ordinal)
-                if policy is None:
-                    policy = self._policies[ordinal] = make_policy(
-                        Home(self.runtime, ordinal, self.captures), self._policy_name
-                    )
-                    policy.tally.watch = self._told if self._watchers else None
+        if policy is None:  # it calls the vendor, and whoever asks meanwhile is not to wait: the first one made counts
+            made = make_policy(Home(self.runtime, ordinal, self.captures), self._policy_name)
+            policy = self._policies.setdefault(ordinal, made)
+            policy.tally.watch = self._told if self._watchers else None
         return policy
 
     @classwide
@@ -427,10 +421,9 @@ class DeviceAllocator:
         It is called with the device's lock held, so it must not allocate.
         """
         checking.function("watch", "a function of device, address and bytes", function)
-        with self._lock:
-            self._watchers.append(function)
-            for policy in self._policies.values():
-                policy.tally.watch = self._told
+        self._watchers.append(function)
+        for policy in self.policies():
+            policy.tally.watch = self._told
 
     def _told(self, device: int, address: int, nbytes: int) -> None:
         for watcher in self._watchers:
@@ -457,11 +450,8 @@ class DeviceAllocator:
     def renew_locks(self) -> None:
         """Make every lock anew, in a process that was forked: another thread's would never be given back."""
         self._lock = RLock()
-        self._reclaiming.renew_lock()
-        for policy in self._policies.values():
+        for policy in self.policies():
             policy.renew_locks()
-        if self._pinned is not None:
-            self._pinned.renew_lock()
 
     def forget_stream(self, stream: int) -> None:
         """Forget a stream that its owner is about to destroy; its work is waited for if memory was used on it.
@@ -543,11 +533,14 @@ class DeviceAllocator:
         if device is None and self._count > 1 and policy.tally.reserved:
             self._trust(policy.home.device)
         bins = self.table.get(policy.home.device, _NOTHING).get(key)
-        if bins is None:
-            self._show(policy.home.device, key, policy.bins(key))
-        elif size in bins:
+        if bins is not None and size in bins:
             return bins[size]
-        return policy.entry(size, key)
+        try:
+            if bins is None:
+                self._show(policy.home.device, key, policy.bins(key))
+            return policy.entry(size, key)
+        except Reentered:
+            return policy.alone(size, key)
 
     def _trust(self, device: int) -> None:
         """Ask this thread's current device no more, as after a launch: memory is on it, so it has a context by now."""
@@ -558,13 +551,12 @@ class DeviceAllocator:
 
     def _show(self, device: int, stream: "Any", bins: "dict[int, Any]") -> None:
         """Let the hot path find the bins of a stream."""
-        with self._lock:
-            streams = self.table.setdefault(device, {})
-            streams[stream] = bins
-            if stream == 0 and self._default_stream:
-                streams[self._default_stream] = bins
-            if self._count == 1:
-                self.table[None] = streams
+        streams = self.table.setdefault(device, {})
+        streams[stream] = bins
+        if stream == 0 and self._default_stream:
+            streams[self._default_stream] = bins
+        if self._count == 1:
+            self.table[None] = streams
 
     def refilled(self, entry: "Any") -> "tuple[Any, int]":
         """What `malloc` does where the bin of a request turns out to be empty. Raises: as `malloc`."""
@@ -628,10 +620,11 @@ class DeviceAllocator:
         return {} if self._pinned is None else self._pinned.live.copy()
 
     def _pinned_pool(self) -> PinnedPool:
-        if self._pinned is None:
-            with self._lock:
-                self._pinned = self._pinned or PinnedPool(self.runtime, self.captures)
-        return self._pinned
+        pinned = self._pinned
+        if pinned is None:
+            made = PinnedPool(self.runtime, self.captures)
+            pinned = self._pinned = self._pinned or made  # a finalizer, or another thread, may have been quicker
+        return pinned
 
     def _stream(self, function: str, stream: "Any") -> "Any":
         """A stream as the pools know it: its handle, or (handle, thread) where the handle means each thread's own."""

@@ -1,7 +1,5 @@
 """Calls with a device current, which leave the calling thread's current device as it was."""
 
-from _thread import get_ident
-
 from nbxrt.locks import in_another_thread
 
 TYPE_CHECKING = False
@@ -22,12 +20,6 @@ class Home:
         self.captures = captures
         self._is_only = runtime.device_count() == 1
         self._get, self._set = runtime.get_device, runtime.set_device  # bound now: finalizers call
-        #: The thread that makes a call for one that waits for it, 0 when there is none.
-        self.helper = 0
-
-    def is_helper(self) -> bool:
-        """Whether the calling thread makes a call for one that waits for it, with its locks."""
-        return bool(self.helper) and self.helper == get_ident()
 
     def run(self, call: "Callable[..., Any]", *arguments: "Any") -> "Any":
         """Call with the device current.
@@ -53,11 +45,7 @@ class Home:
         """On a thread of its own: putting back a device that this thread never used would give it a context."""
 
         def work() -> "Any":
-            self.helper = get_ident()
-            try:
-                self._set(self.device)
-                return call(*arguments)
-            finally:
-                self.helper = 0
+            self._set(self.device)
+            return call(*arguments)
 
         return in_another_thread(work)

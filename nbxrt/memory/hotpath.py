@@ -9,7 +9,7 @@ import sys
 
 from nbxrt import errors
 from nbxrt.locks import RLock
-from nbxrt.memory.pool import Reentered
+from nbxrt.memory.exclusive import Reentered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
 
 def make_paths(account: "Account", *, several: bool) -> "tuple[Callable[..., int], Callable[..., None]]":
     """`malloc` and `free` of an account; `several` says whether there is more than one device."""
-    malloc, free = make_malloc(account, several=several), make_free(account)
-    has_gil = getattr(sys, "_is_gil_enabled", None)
-    return (malloc, free) if has_gil is None or has_gil() else locked(malloc, free)
+    malloc, free = guarded(make_malloc(account, several=several), make_free(account))
+    return malloc, free
 
 
 def make_malloc(account: "Account", *, several: bool) -> "Callable[..., int]":
@@ -111,18 +110,21 @@ def make_free(account: "Account") -> "Callable[..., None]":
     return free
 
 
-def locked(
-    malloc: "Callable[..., int]", free: "Callable[..., None]"
-) -> "tuple[Callable[..., int], Callable[..., None]]":
-    """The same, one thread at a time."""
+def guarded(*functions: "Callable[..., Any]") -> "tuple[Callable[..., Any], ...]":
+    """The functions; one thread at a time is in them where Python has no lock of its own."""
+    has_gil = getattr(sys, "_is_gil_enabled", None)
+    return functions if has_gil is None or has_gil() else locked(*functions)
+
+
+def locked(*functions: "Callable[..., Any]") -> "tuple[Callable[..., Any], ...]":
+    """The same functions, one thread at a time."""
     lock = RLock()
 
-    def locked_malloc(nbytes: int, device: "int | None" = None, stream: int = 0) -> int:
-        with lock:
-            return malloc(nbytes, device, stream)
+    def one(function: "Callable[..., Any]") -> "Callable[..., Any]":
+        def locked_function(*arguments: "Any", **named: "Any") -> "Any":
+            with lock:
+                return function(*arguments, **named)
 
-    def locked_free(ptr: int, stream: "int | None" = None) -> None:
-        with lock:
-            free(ptr, stream)
+        return locked_function
 
-    return locked_malloc, locked_free
+    return tuple(map(one, functions))

@@ -5,8 +5,8 @@ for the work that its streams had when it was freed; nothing is released from a 
 """
 
 from nbxrt import errors
-from nbxrt.locks import RLock
 from nbxrt.memory.deferred import Deferred
+from nbxrt.memory.hotpath import guarded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,27 +34,27 @@ class Here:
 
 
 class PinnedPool:
-    """The page-locked memory of a process. Its lock guards what waits; the vendor's calls are made outside it.
+    """The page-locked memory of a process.
 
-    A finalizer may come in between inside the lock too. A block is had by whoever takes it out of `_order`; what
-    `_waiting` says of it is a hint, which may come late.
+    Other threads and finalizers may come in between at every call, and nothing waits for them. A block is had by
+    whoever takes it out of `_order`; what `_waiting` says of it is a hint, which may come late.
     """
 
     def __init__(self, runtime: "Runtime", captures: "Captures") -> None:
         self._vendor_malloc, self._vendor_free = runtime.malloc_host, runtime.free_host
         self._captures = captures
         self._deferred = Deferred(Here(runtime, captures))  # type: ignore[arg-type]  # all that it needs of a home
-        self._lock = RLock()
-        #: Blocks by size; the size of each in the order in which they came back; and what that makes.
+        #: Blocks by size; each with its size in the order in which they came back; and what that makes.
         self._waiting: dict[int, list[int]] = {}
-        self._order: dict[int, int] = {}
+        self._order: dict[tuple[int, int], bool] = {}
         self.kept = 0
         #: Size of each block that is held.
         self.live: dict[int, PinnedBlock] = {}
         self.allocated = self.reserved = self.peak_allocated = self.peak_reserved = 0
         self.most_kept = MOST_KEPT
+        self.malloc, self.free, self.trim = guarded(self._malloc, self._free, self._trim)
 
-    def malloc(self, nbytes: int) -> int:
+    def _malloc(self, nbytes: int) -> int:
         """Address of page-locked memory. Raises: CapabilityError; OutOfMemoryError; DeviceError."""
         size = -(-nbytes // PAGE) * PAGE
         address = self._waiting_block(size)
@@ -68,17 +68,16 @@ class PinnedPool:
         return address
 
     def _waiting_block(self, size: int) -> int:
-        with self._lock:
-            blocks = self._waiting.get(size, [])
-            while blocks:
-                try:
-                    address = blocks.pop()
-                except IndexError:  # a finalizer took the last one
-                    break
-                if self._order.get(address) == size and self._order.pop(address, 0):
-                    self.kept -= size
-                    return address
-            return 0
+        blocks = self._waiting.get(size, [])
+        while blocks:
+            try:
+                address = blocks.pop()
+            except IndexError:  # somebody took the last one
+                break
+            if self._order.pop((address, size), False):
+                self.kept -= size
+                return address
+        return 0
 
     def _obtain(self, size: int) -> int:
         self._captures.demand_none("page-locked memory cannot be had")
@@ -89,12 +88,11 @@ class PinnedPool:
             if not self.trim(0):
                 raise
             address = self._vendor_malloc(size)
-        with self._lock:
-            self.reserved += size
-            self.peak_reserved = max(self.peak_reserved, self.reserved)
+        self.reserved += size
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
         return address
 
-    def free(self, address: int) -> None:
+    def _free(self, address: int) -> None:
         """Take a block back once the work that may use it has finished. Raises: KeyError; DeviceError."""
         block = self.live.pop(address)
         self.allocated -= block.nbytes
@@ -113,12 +111,11 @@ class PinnedPool:
 
     def settle(self, address: int, size: int) -> None:
         """Keep a block for later."""
-        with self._lock:
-            self._order[address] = size
-            self.kept += size
-            self._waiting.setdefault(size, []).append(address)
+        self._order[address, size] = True
+        self.kept += size
+        self._waiting.setdefault(size, []).append(address)
 
-    def trim(self, keep: int) -> int:
+    def _trim(self, keep: int) -> int:
         """Release what waits, the oldest first, as long as more than `keep` bytes wait; how much it was.
 
         Raises: DeviceError; the rest waits on.
@@ -129,40 +126,33 @@ class PinnedPool:
             self._deferred.release()
         return given_back
 
-    def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
-        self._lock = RLock()
-
     def resume(self) -> None:
         """Do what was put off while a graph was recorded. Raises: DeviceError after which the context is lost."""
         self._deferred.resume()
 
     def _evict(self, keep: int) -> int:
         given_back = 0
-        while True:
-            with self._lock:
-                if self.kept <= keep or self._captures:
-                    return given_back
-                try:
-                    address = next(iter(self._order))
-                    size = self._order.pop(address)
-                except StopIteration:  # the thread that the finalizer interrupts has the last one
-                    return given_back
-                except (RuntimeError, KeyError):  # a finalizer has freed or taken a block just now
-                    continue
-                self.kept -= size
-                try:  # noqa: SIM105  # contextlib is not imported yet
-                    self._waiting[size].remove(address)
-                except (KeyError, ValueError):  # the list is told later
-                    pass
+        while self.kept > keep and not self._captures:
+            try:
+                address, size = next(iter(self._order))
+                del self._order[address, size]
+            except StopIteration:  # who has the last one counts it still
+                break
+            except (RuntimeError, KeyError):  # somebody has freed or taken a block just now
+                continue
+            self.kept -= size
+            try:  # noqa: SIM105  # contextlib is not imported yet
+                self._waiting[size].remove(address)
+            except (KeyError, ValueError):  # the list is told later
+                pass
             try:
                 self._vendor_free(address)
             except BaseException:
                 self.settle(address, size)
                 raise
-            with self._lock:
-                self.reserved -= size
+            self.reserved -= size
             given_back += size
+        return given_back
 
 
 class PinnedBlock:

@@ -3,7 +3,6 @@
 from _collections import deque  # type: ignore[import-not-found]  # `collections` is slow to import
 
 from nbxrt import errors
-from nbxrt.locks import RLock
 from nbxrt.memory.deferred import Deferred
 from nbxrt.memory.entries import Direct, Ordered, handle_of
 from nbxrt.memory.home import Home
@@ -38,17 +37,19 @@ class Policy:
 
     def alone(self, nbytes: int, stream: "Any") -> Direct:
         """What stands for a block of the vendor's own `malloc`, whatever the policy gives to others."""
-        if self._single is None:
-            self._single = DirectPolicy(self.home, "")
-            self._single.tally = self.tally
-        return Direct(self._single, nbytes, stream)
+        single = self._single
+        if single is None:
+            made = DirectPolicy(self.home, "")
+            made.tally = self.tally
+            single = self._single = self._single or made  # a finalizer, or another thread, may have been quicker
+        return Direct(single, nbytes, stream)
 
     def bins(self, _stream: "Any") -> "dict[int, Any]":
-        """The bins of a stream by size, of a policy that has a pool."""
+        """The bins of a stream by size, of a policy that has a pool. Raises: Reentered."""
         return {}
 
     def entry(self, nbytes: int, stream: "Any") -> "Any":
-        """What stands for a block of that size on that stream."""
+        """What stands for a block of that size on that stream. Raises: Reentered."""
         raise NotImplementedError
 
     def reserved(self) -> "tuple[int, int]":
@@ -346,7 +347,7 @@ class PoolPolicy(Policy):
         return self.deferred.addresses()
 
     def renew_locks(self) -> None:
-        self.pool.lock, self.pool.is_busy = RLock(), False
+        self.pool.renew()
 
     def knows(self, stream: "Any") -> bool:
         return stream in self.pool.streams
@@ -390,8 +391,10 @@ class ExpandablePolicy(PoolPolicy):
         self.home.run(self.source.admit, peer)
 
     def pieces_of(self, address: int, nbytes: int) -> "list[tuple[int, int]]":
-        with self.pool.lock:
-            return [] if self.source.private else self.source.pieces_of(address, nbytes)
+        if self.source.private:
+            return []
+        found: list[tuple[int, int]] = self.pool.alone(lambda: self.source.pieces_of(address, nbytes)) or []
+        return found
 
     def why_private(self) -> str:
         private: str = self.source.private

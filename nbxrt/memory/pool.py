@@ -9,8 +9,8 @@ range is left. Only where nothing fits is more reserved.
 from bisect import bisect_left, insort
 
 from nbxrt import errors
-from nbxrt.locks import RLock
 from nbxrt.memory.entries import Shared
+from nbxrt.memory.exclusive import Exclusive, Reentered
 from nbxrt.memory.ranges import ADDRESS, Blocks, FreeRanges, whole_units
 
 TYPE_CHECKING = False
@@ -64,10 +64,6 @@ BACKED = 1 << 64
 MOST_SIZES = 1 << 16
 
 
-class Reentered(Exception):  # noqa: N818  # no error: the caller goes another way
-    """The thread that asks is inside the pool already: the garbage collector has run a finalizer that allocates."""
-
-
 class Bin(Blocks):
     """Blocks of one size that wait for a request, the newest last.
 
@@ -94,10 +90,11 @@ class Bin(Blocks):
         """
         heap = self.heap
         pool = heap.pool
-        if pool.is_busy and pool.is_inside():
-            raise Reentered
-        pool.lock.acquire()
-        pool.is_busy = True
+        key = pool.key
+        try:
+            del key[0]
+        except IndexError:
+            pool.wait()
         try:
             if heap.dirty:
                 heap.join()
@@ -127,8 +124,9 @@ class Bin(Blocks):
                 ordered[index] = number
             return address
         finally:
-            pool.is_busy = False
-            pool.lock.release()
+            key.append(None)
+            if pool.waiting:
+                pool.wake()
 
     def use(self, stream: "Any") -> Shared:
         """What stands for a block of this size that another stream uses too."""
@@ -231,23 +229,22 @@ class StreamPool:
                 bin_.stream = stream
 
 
-class DevicePool:
-    """The pool of one device. Its lock guards all but appending to and popping from bins, and the end of streams."""
+class DevicePool(Exclusive):
+    """The pool of one device. One thread at a time does more than append to and pop from bins, or end a stream."""
 
     def __init__(self, home: "Home", tally: "Tally", source: "Source", deferred: "Deferred") -> None:
+        super().__init__()
         self.home = home
         self.tally = tally
         self.source = source
         self.deferred = deferred
-        self.lock = RLock()
-        self.is_busy = False
         self.streams: dict[Any, StreamPool] = {}
         #: What streams used that are destroyed: the next new stream has it.
         self.left: list[StreamPool] = []
 
     def bins(self, stream: "Any") -> "dict[int, Bin]":
-        """The bins of a stream by size."""
-        with self.lock:
+        """The bins of a stream by size. Raises: Reentered."""
+        with self:
             return self._of(stream).bins
 
     def _of(self, stream: "Any") -> StreamPool:
@@ -278,12 +275,12 @@ class DevicePool:
             self._leave(pool, stream)
 
     def bin(self, nbytes: int, stream: "Any") -> Bin:
-        """The bin of a size on a stream, made at the first request."""
-        with self.lock:
+        """The bin of a size on a stream, made at the first request. Raises: Reentered."""
+        with self:
             pool = self._of(stream)
             bins = pool.bins
             if len(bins) >= MOST_SIZES:
-                self._alone(lambda: self._forget_sizes(pool))
+                self._forget_sizes(pool)
             size = whole_units(nbytes)
             found = bins.get(size)
             if found is None:
@@ -305,13 +302,6 @@ class DevicePool:
     def heaps(self) -> "Iterator[Heap]":
         for pool in [*self.streams.copy().values(), *self.left]:
             yield from pool.heaps()
-
-    def is_inside(self) -> bool:
-        """Whether this thread is in the pool already, or makes a call for one that is; others are waited for."""
-        if self.home.is_helper():
-            return True
-        with self.lock:
-            return self.is_busy
 
     def find(self, heap: Heap, nbytes: int) -> int:
         """The address of a block for which there is no range, or the best one may have no memory behind it.
@@ -353,7 +343,8 @@ class DevicePool:
             self.home.run(self.source.trim, list(self.heaps()), keep)
             return before - self.tally.reserved
 
-        return self._alone(work)
+        given_back: int = self.alone(work)
+        return given_back
 
     def largest_free(self) -> int:
         """Bytes of the largest block that can be given out without reserving more."""
@@ -363,18 +354,13 @@ class DevicePool:
                 heap.join_all()
             return max(map(self.source.largest, self.heaps()), default=0)
 
-        return self._alone(work)
+        largest: int = self.alone(work)
+        return largest
 
-    def _alone(self, work: "Callable[[], int | None]") -> int:
-        """What a function answers while nobody else is in the pool; 0 where this thread is already.
-
-        A finalizer that the collector runs meanwhile gets its memory elsewhere.
-        """
-        with self.lock:
-            if self.is_busy:
-                return 0
-            self.is_busy = True
-            try:
-                return work() or 0
-            finally:
-                self.is_busy = False
+    def alone(self, work: "Callable[[], Any]") -> "Any":
+        """What a function answers while nobody else is in the pool; 0 in a finalizer that finds somebody there."""
+        try:
+            with self:
+                return work()
+        except Reentered:
+            return 0

@@ -4,7 +4,7 @@ import gc
 import warnings
 
 from nbxrt import errors
-from nbxrt.locks import RLock, local
+from nbxrt.locks import local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,28 +17,21 @@ if TYPE_CHECKING:
 
 
 class Reclaiming:
-    """The functions that free memory on request, and the one retry after they were called. Its lock guards the list."""
+    """The functions that free memory on request, and the one retry after they were called."""
 
     def __init__(self) -> None:
         self._hooks: list[Hook] = []
-        self._lock = RLock()
         self._mine = local()
 
     def register(self, function: "Hook") -> "Callable[[], None]":
         """Call a function before a request is refused; the answer unregisters it."""
-        with self._lock:
-            self._hooks.append(function)
+        self._hooks.append(function)
 
         def unregister() -> None:
-            with self._lock:
-                if function in self._hooks:
-                    self._hooks.remove(function)
+            if function in self._hooks:
+                self._hooks.remove(function)
 
         return unregister
-
-    def renew_lock(self) -> None:
-        """Make the lock anew, in a process that was forked."""
-        self._lock = RLock()
 
     def retry(self, policy: "Policy", entry: "Any", error: errors.OutOfMemoryError) -> int:
         """An address after everything was done to find memory. Raises: OutOfMemoryError with all that is known."""
@@ -61,9 +54,7 @@ class Reclaiming:
         self._mine.asking = True
         try:
             gc.collect()
-            with self._lock:
-                hooks = list(self._hooks)
-            return list(filter(None, (_called(hook, policy.home.device, nbytes) for hook in hooks)))
+            return list(filter(None, (_called(hook, policy.home.device, nbytes) for hook in self._hooks.copy())))
         finally:
             self._mine.asking = False
 

@@ -77,8 +77,14 @@ def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(run: Callable[...
         warnings.simplefilter("ignore")
         account = memory.account()
         ptr = account.malloc(1 << 20)
-        lock, held = account.policy(0).pool.lock, threading.Event()
-        threading.Thread(target=lambda: (lock.acquire(), held.set(), threading.Event().wait()), daemon=True).start()
+        pool, held = account.policy(0).pool, threading.Event()
+
+        def hold():
+            with pool:
+                held.set()
+                threading.Event().wait()
+
+        threading.Thread(target=hold, daemon=True).start()
         held.wait()
         child = os.fork()
         if child == 0:
