@@ -25,8 +25,8 @@ def ask(function: "Any", call: "tuple[Any, ...]", code: int = 0) -> "tuple[int, 
     function.argtypes = [kind for kind, _value in prepared]
     answer = function(*(value for _kind, value in prepared))
     results = {name: cell.value for name, cell in cells.items()}
-    if returns[0] == "text":
-        results["text"] = answer
+    if returns[0] in ("text", "code"):
+        results[returns[0]] = answer
     return (answer if returns[0] in ("status", "code") else 0), results
 
 
@@ -38,6 +38,9 @@ def _prepare(argument: "tuple[Any, ...]", code: int, cells: "dict[str, Any]") ->
         return C_TYPES[argument[2]], code
     if form == "out":
         cells[argument[1]] = CELL_TYPES[argument[2]]()
+        return ctypes.c_void_p, ctypes.addressof(cells[argument[1]])
+    if form == "buffer":
+        cells[argument[1]] = ctypes.create_string_buffer(argument[2])
         return ctypes.c_void_p, ctypes.addressof(cells[argument[1]])
     return ctypes.c_void_p, None
 

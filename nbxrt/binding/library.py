@@ -109,11 +109,8 @@ class Library:
         spec = self._data["version"]
         if spec is None or not self.exports(spec[0]):
             return ()
-        status, results = self.call(spec)
-        if status != self._status["success"]:
-            return ()
-        number = results["version"]
-        return decode_version(number, self._data["digits"]) if number > 0 else ()
+        number = self._asked(spec, "version")
+        return decode_version(number, self._data["digits"]) if number and number > 0 else ()
 
     @property
     def driver_version(self) -> "Version":
@@ -121,10 +118,14 @@ class Library:
         spec = self._data["driver_version"]
         if spec is None or not self.exports(spec[0]):
             return ()
-        status, results = self.call(spec)
-        if status != self._status["success"] or results["version"] <= 0:
-            return ()
-        return decode_version(results["version"], self._data["driver_digits"])
+        number = self._asked(spec, "version")
+        return decode_version(number, self._data["driver_digits"]) if number and number > 0 else ()
+
+    def _asked(self, spec: "tuple[Any, ...]", name: str, code: int = 0) -> "int | None":
+        """What a call answers, by itself or in the cell of that name; None where its status is no success."""
+        status, results = self.call(spec, code)
+        answer: int = results["code" if spec[3][0] == "code" else name]
+        return answer if status == self._status["success"] else None
 
     def _version_of_file(self) -> "Version":
         names = [os.path.basename(self.path), os.path.basename(realpath(self.path))]
@@ -189,8 +190,8 @@ class Library:
         if spec is None or not self.exports(spec[0]):
             return None
         self.start()
-        status, results = self.call(spec, device)
-        return bool(results["active"]) if status == self._status["success"] else None
+        active = self._asked(spec, "active", device)
+        return None if active is None else bool(active)
 
     def stop(self) -> None:
         """Make the library's last call, when it has one and was started here."""

@@ -36,8 +36,9 @@ def check_probes(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def _kind_of_answer(probe: dict[str, Any]) -> type:
-    out = [argument.get("out", "") for argument in probe.get("args", ()) if isinstance(argument, dict)]
-    return str if probe.get("returns") == "text" or "text" in out else int
+    cells = [argument for argument in probe.get("args", ()) if isinstance(argument, dict)]
+    is_text = any("buffer" in each or each.get("out") == "text" for each in cells)
+    return str if probe.get("returns") == "text" or is_text else int
 
 
 def check_beside(subject: Subject) -> Iterator[Diagnostic]:

@@ -118,6 +118,26 @@ def check_status(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.diagnostic(("libraries", role), "missing-status", message, at="key", hint=hint)
 
 
+def check_library_answers(subject: Subject) -> Iterator[Diagnostic]:
+    """A call of a library that is made for an answer gives it."""
+    for path, call in _library_calls(subject):
+        wanted = _ANSWERS.get(path[-1])
+        if wanted is None or any(place[: len(path)] == path for place in subject.broken):
+            continue
+        by_itself = "text" if wanted == "text" else "code"
+        is_usual = "args" not in call and wanted == "version"
+        cells = (each for each in call.get("args", ()) if isinstance(each, dict))
+        if is_usual or call.get("returns") == by_itself or any(wanted in each.values() for each in cells):
+            continue
+        message = f"`{path[-1]}` calls {quoted(call['call'])}, and nothing gives `{wanted}`"
+        hint = f"`{{out: {wanted}}}` among `args`, or `returns: {by_itself}`"
+        yield subject.diagnostic(path, "unbound-result", message, hint=hint)
+
+
+#: What calls of a library give.
+_ANSWERS = {"version": "version", "driver_version": "version", "has_context": "active", "name": "text", "text": "text"}
+
+
 def check_answers(subject: Subject) -> Iterator[Diagnostic]:
     """An operation whose answer is a status needs that status among the library's kinds."""
     users: dict[tuple[str, str], list[tuple[Path, str]]] = {}
@@ -269,6 +289,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_roles_exist,
     check_status,
     check_answers,
+    check_library_answers,
     check_tolerated,
     check_kinds,
     check_platforms,

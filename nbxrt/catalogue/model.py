@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from nbxrt.catalogue import model_steps
 from nbxrt.catalogue.model_steps import Devices, Entry, Steps
@@ -420,7 +420,8 @@ def _version_call(data: Any) -> Call | None:
     call = _call(data)
     if call is None or call.args is not None:
         return call
-    return Call(call.symbols, ({"out": "version", "type": data.get("type", "int")},))
+    usual = () if call.returns == "code" else ({"out": "version", "type": data.get("type", "int")},)
+    return evolve(call, args=usual)
 
 
 def _status(data: Mapping[str, Any]) -> Status:

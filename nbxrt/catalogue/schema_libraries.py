@@ -30,7 +30,7 @@ from nbxrt.catalogue.schema_parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nbxrt.catalogue.contract import Contract
 
@@ -56,11 +56,20 @@ def library_definitions(contract: Contract) -> Schema:
         "folder": _folder(),
         "role_identity": identity(),
         "role_argument": _role_argument(),
+        "version_argument": _role_argument(out=["version"]),
+        "words_argument": _role_argument(words=["code"], out=["text"], buffer=["text"]),
+        "context_argument": _role_argument(words=["device"], out=["active"]),
+        "probe_argument": _role_argument(out=["version", "text", "active"], buffer=["text"]),
         "role_call": _role_call("a call of a library", "A call that belongs to the library itself."),
-        "role_version": _role_call("a version call", "How a version is asked.", _digits(), ["digits"]),
-        "role_init": _role_call("an `init` call", "Once a process, at the role's first use.", _tolerates(contract)),
+        "role_words": _role_call("a call for words", "Who says in words what a code means.", "words_argument"),
+        "role_version": _role_call(
+            "a version call", "How a version is asked.", "version_argument", _digits(), ["digits"]
+        ),
+        "role_init": _role_call(
+            "an `init` call", "Once a process, at the role's first use.", more=_tolerates(contract)
+        ),
         "role_enter": _role_call("an `enter` call", "After `invalid_context`: this, then the call once more."),
-        "role_has_context": _role_call("a `has_context` call", _HAS_CONTEXT),
+        "role_has_context": _role_call("a `has_context` call", _HAS_CONTEXT, "context_argument"),
         "role_close": _role_call("a `close` call", "Ends the use of the library."),
         "role_status": _status(contract),
         "code": integer("A status code.", *CODES),
@@ -214,10 +223,12 @@ def _folder() -> Schema:
     return {**paths, "type": ["string", "array", "object"], "if": {"type": "object"}, "then": by_platform}
 
 
-def _role_call(title: str, says: str, more: Schema | None = None, needed: Iterable[str] = ()) -> Schema:
+def _role_call(
+    title: str, says: str, argument: str = "role_argument", more: Schema | None = None, needed: Iterable[str] = ()
+) -> Schema:
     properties = {
         "call": reference("symbols"),
-        "args": {"description": "The arguments, in C order.", "type": "array", "items": reference("role_argument")},
+        "args": {"description": "The arguments, in C order.", "type": "array", "items": reference(argument)},
         "library": reference("library"),
         "returns": choice(RETURNS, "What the function returns; `status` when left out."),
         **(more or {}),
@@ -227,7 +238,7 @@ def _role_call(title: str, says: str, more: Schema | None = None, needed: Iterab
 
 def _digits() -> Schema:
     return {
-        "type": {"description": "Type of the number; `int` when left out.", **reference("c_type")},
+        "type": {"description": "Type of the number; `int` when left out.", "enum": [*CONSTANTS]},
         "digits": {
             "description": "Divisors of the parts, the largest first: with [1000, 10], 12090 is 12.9.",
             "type": "array",
@@ -247,28 +258,30 @@ def _error(contract: Contract) -> Schema:
     return choice({name: kind.says for name, kind in contract.errors.items()}, "What a status means.")
 
 
-def _role_argument() -> Schema:
+def _role_argument(words: Sequence[str] = (), out: Sequence[str] = (), buffer: Sequence[str] = ()) -> Schema:
+    """An argument of a library's own call: the words that it may pass, and what may come out by which form."""
     constants = {head: integer(FORMS[head].says, *bounds, 0) for head, bounds in CONSTANTS.items()}
-    out = {
-        "out": {"description": "What comes out.", "enum": ["version", "text", "active", "flags"]},
-        "type": reference("c_type"),
-    }
-    buffer = {
-        "buffer": {"description": "What comes out.", "enum": ["text"]},
-        "bytes": integer("Size.", 1, 1 << 20, 256),
-    }
     constant = keyed("a constant", "A typed constant.", constants, minProperties=1, maxProperties=1)
-    forms = {
-        "out": keyed("an `out` argument", FORMS["out"].says, out),
-        "buffer": keyed("a `buffer` argument", FORMS["buffer"].says, buffer, ["bytes"]),
-    }
+    says = "What comes out; `flags` is what nobody reads."
+    cell = {"out": {"description": says, "enum": [*out, "flags"]}, "type": reference("c_type")}
+    forms = {"out": keyed("an `out` argument", FORMS["out"].says, cell)}
+    if buffer:
+        room = {
+            "buffer": {"description": "What comes out.", "enum": list(buffer)},
+            "bytes": integer("Size.", 1, 1 << 20, 256),
+        }
+        forms["buffer"] = keyed("a `buffer` argument", FORMS["buffer"].says, room, ["bytes"])
+    passed = "".join(f"`{word}` is {_PASSED[word]}; " for word in words)
     return {
-        "description": "`code` is the status code, `device` an ordinal; `null` a null pointer; or a form by its key.",
-        "type": ["string", "null", "object"],
+        "description": f"{passed}`null` is a null pointer; else a form by its key.",
+        "type": [*(["string"] if words else []), "null", "object"],
         "if": {"type": "object"},
         "then": chain(forms, constant),
-        "else": {"if": {"type": "string"}, "then": {"enum": ["code", "device"]}},
+        **({"else": {"if": {"type": "string"}, "then": {"enum": list(words)}}} if words else {}),
     }
+
+
+_PASSED = {"code": "the status code", "device": "the ordinal of the device"}
 
 
 def _status(contract: Contract) -> Schema:
@@ -285,8 +298,8 @@ def _status(contract: Contract) -> Schema:
         "success": reference("code"),
         "negated": {"description": "Codes may come back with the opposite sign.", "type": "boolean"},
         "clear": reference("role_call"),
-        "name": reference("role_call"),
-        "text": reference("role_call"),
+        "name": reference("role_words"),
+        "text": reference("role_words"),
         "kinds": keyed("`kinds`", "What the codes mean, in the contract's words.", kinds),
         "explains": optional(_explains()),
     }

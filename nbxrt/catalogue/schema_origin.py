@@ -39,7 +39,7 @@ def identity() -> Schema:
     """The definition of what tells a vendor's library from another's of the same file name."""
     probe = {
         "call": reference("symbols"),
-        "args": {"description": "The arguments, in C order.", "type": "array", "items": reference("role_argument")},
+        "args": {"description": "The arguments, in C order.", "type": "array", "items": reference("probe_argument")},
         "returns": choice(
             {"status": "What the `out` argument holds counts.", "code": "An integer.", "text": "A C string."},
             "What is compared; `status` when left out.",

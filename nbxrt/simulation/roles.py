@@ -118,8 +118,9 @@ def role_function(plan: Plan, function: Function) -> list[str]:
         body.append(f"if (!call.kind) call.kind = {_ROLE_ACTIONS[function.call].format(role=role)};")
     body += [f"    {line}" for line in _role_results(plan, function, arguments)]
     if returns[0] == "text":
-        code = next(at for at, argument in enumerate(arguments) if argument[0] == "param")
-        body += ["sim_end(&call);", f"return {_words(plan, function, role, f'a{code}')};"]
+        body += ["sim_end(&call);", f"return {_words(plan, function, role, _code(arguments))};"]
+    elif returns[0] == "code" and function.call in _VALUES:
+        body += ["sim_end(&call);", f"return (int){_VALUES[function.call](plan, function, role, _code(arguments))};"]
     else:
         body.append("return sim_end(&call);" if returns[0] != "nothing" else "sim_end(&call);")
     head = f"{EXPORT} {return_type(returns)}{function.symbol}({', '.join(parameters) or 'void'})"
@@ -147,6 +148,9 @@ def _role_arguments(arguments: Any) -> tuple[list[str], list[str]]:
         elif form == "out":
             parameters.append(f"{C_TYPES[argument[2]]} *a{at}")
             lines.append(f"sim_expect(&call, a{at} != NULL);")
+        elif form == "buffer":
+            parameters.append(f"char *a{at}")
+            lines.append(f"sim_expect(&call, a{at} != NULL);")
         else:
             parameters.append(f"void *a{at}")
             lines.append(f"sim_expect(&call, a{at} == NULL);")
@@ -156,14 +160,21 @@ def _role_arguments(arguments: Any) -> tuple[list[str], list[str]]:
 def _role_results(plan: Plan, function: Function, arguments: Any) -> list[str]:
     lines = []
     role = plan.roles.index(function.role)
-    code = next((f"a{at}" for at, argument in enumerate(arguments) if argument[0] == "param"), "0")
     for at, argument in enumerate(arguments):
         if argument[0] == "out":
-            value = _VALUES.get(function.call, _words)(plan, function, role, code)
+            value = _VALUES.get(function.call, _words)(plan, function, role, _code(arguments))
             if argument[1] == "flags":
                 value = "0"
             lines.append(f"if (!call.kind) *a{at} = {value};")
+        elif argument[0] == "buffer":
+            words = _words(plan, function, role, _code(arguments))
+            lines.append(f'if (!call.kind) snprintf(a{at}, {argument[2]}, "%s", {words});')
     return lines
+
+
+def _code(arguments: Any) -> str:
+    """The parameter that a call is about, in C: a status code, or a device."""
+    return next((f"a{at}" for at, argument in enumerate(arguments) if argument[0] == "param"), "0")
 
 
 def _words(_plan: Plan, function: Function, role: int, code: str) -> str:

@@ -35,10 +35,13 @@ libraries:
     version: {call: oddVersion, args: [{int: 1}, {out: version}], digits: [100, 1]}
     init: {call: oddInit, args: [null, {uint64: 5}], tolerates: [already_initialized]}
     close: {call: oddFinish, returns: nothing}
+    driver_version: {call: oddDriver, returns: code, digits: [100, 1]}
+    has_context: {call: oddIsInUse, args: [device], returns: code}
     status:
       success: 1000
       clear: {call: oddClear}
       name: {call: oddName, args: [{out: text}, code]}
+      text: {call: oddSentence, args: [code, {buffer: text, bytes: 80}, {size: 80}]}
       kinds: {invalid_value: [-7, -8], out_of_memory: -2, no_device: -3, not_ready: -4, unknown: -99}
   driver: {same_as: runtime}
   management:
@@ -146,6 +149,14 @@ def test_the_library_is_found_under_the_names_of_its_major(odd: Simulation) -> N
 
 def test_the_version_call_takes_its_constants(runtime: Runtime) -> None:
     assert runtime.version() == (3, 21)
+
+
+def test_a_library_answers_by_what_its_functions_return(runtime: Runtime) -> None:
+    before = runtime.has_context(0)
+    runtime.malloc(8)
+
+    assert runtime.library().driver_version == (3, 21)
+    assert (before, runtime.has_context(0)) == (False, True)
 
 
 def test_the_first_call_is_made_before_all_others(runtime: Runtime, odd: Simulation) -> None:
@@ -349,9 +360,10 @@ def test_a_call_that_has_no_status_is_simply_made(runtime: Runtime, odd: Simulat
     assert odd.ledger() == []
 
 
-def test_errors_of_this_vendor_read_like_any_other(runtime: Runtime) -> None:
+def test_errors_of_this_vendor_read_like_any_other(runtime: Runtime, odd: Simulation) -> None:
     with pytest.raises(nbxrt.DeviceError) as caught:
         runtime.stream_sync(12345)
 
     assert (caught.value.code, caught.value.kind, caught.value.name) == (-7, "invalid_value", "INVALID_VALUE")
+    assert [call.kind for call in odd.log() if call.operation == "runtime.text"] == ["ok"]
     assert runtime.get_last_error() == 1000
