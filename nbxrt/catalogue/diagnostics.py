@@ -5,6 +5,7 @@ The reader, the schema and the meaning checks all answer with these; who prints 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import attrs
@@ -103,9 +104,13 @@ def rendered(diagnostics: Iterable[Diagnostic]) -> str:
     return "\n\n".join(diagnostic.render() for diagnostic in diagnostics)
 
 
+_BLANK = re.compile(r"[ \t\r\n]+")
+
+
 def quoted(value: object) -> str:
-    """A value in backticks, on one line and cut to a bearable length."""
-    text = " ".join(str(value).split()) if isinstance(value, str) and value.strip() else str(value)
+    """A value in backticks, on one line and cut to a bearable length; what cannot be seen in it is escaped."""
+    text = _BLANK.sub(" ", value).strip(" ") if isinstance(value, str) and value.strip() else str(value)
+    text = _escaped(text)
     return f"`{text[: QUOTE_WIDTH - 1]}…`" if len(text) > QUOTE_WIDTH else f"`{text}`"
 
 

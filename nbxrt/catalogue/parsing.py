@@ -119,7 +119,7 @@ class _Builder:
         self._read_events()
         self._find_tabs()
         if self.root is None or (self.root.written == "" and self.root.is_plain):
-            raise Refused(Diagnostic(self.name, 1, 1, 1, "empty-document", "the file is empty"))
+            self._refuse_empty()
         root = (self.root.at, None, self.root.written, self.root.is_plain)
         return Document(self.name, self.root.value, tuple(self.lines), root, self.entries, self.merges)
 
@@ -249,7 +249,9 @@ class _Builder:
     def _accept_key(self, key: _Node, parent: _Open) -> bool:
         """Whether the pair goes into the mapping; every fault of the key is reported here."""
         if key.written is None:
-            self._report_at(key.at, "non-string-key", "a key is text, not a list or mapping")
+            line, column, _end = key.at
+            hint = syntax_advice.for_mapping_as_key(self.lines[line - 1][column - 2 : column])
+            self._report_at(key.at, "non-string-key", "a key is text, not a list or mapping", hint=hint)
             return False
         identity = (type(key.value), key.value)
         first = parent.keys.setdefault(identity, key)
@@ -342,20 +344,32 @@ class _Builder:
     def _refuse_syntax(self, error: yaml.YAMLError) -> NoReturn:
         began, index = self._index(error, "context_mark"), self._index(error, "problem_mark")
         problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed")
+        self._refuse_known(problem, index)
+        # What is never closed is found at the end of the file, and mended where it begins; so is a key without a colon.
+        end = len(self.text.rstrip())
+        is_key = problem == "could not find expected ':'"
+        where = index if index < end and not is_key else min(began, end)
+        notes = _context(error) if began < end and not is_key else ()
+        hint = syntax_advice.for_syntax(problem, is_begun=self.documents > 0)
+        self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=notes, hint=hint)
+
+    def _refuse_known(self, problem: str, index: int) -> None:
+        """Refuse what the parser has stumbled over, where that has a name of its own."""
         if self.text[index : index + 1] == "\t" or "tab character" in problem:
             self._refuse_at(index, "tab", "a tab stands where YAML wants spaces", hint=_TAB_HINT)
         if "nesting depth" in problem:  # libyaml looks ahead, and meets its own limit before we see an event
             self._refuse_at(index, "too-deep", f"nested deeper than {MAX_DEPTH}")
-        conflict = _CONFLICT.search(self.text)
-        if conflict:
-            hint = "keep one of the two versions, and drop the lines that mark them"
-            self._refuse_at(conflict.start(), "invalid-yaml", "not valid YAML: a merge conflict begins here", hint=hint)
-        # What is never closed is found at the end of the file, and mended where it begins.
-        end = len(self.text.rstrip())
-        where = index if index < end else min(began, end)
-        notes = _context(error) if began < end else ()
-        hint = syntax_advice.for_syntax(problem)
-        self._refuse_at(where, "invalid-yaml", f"not valid YAML: {problem}", notes=notes, hint=hint)
+        if "incompatible YAML" in problem or "version number" in problem:
+            begins = max(self.text.rfind(each, 0, index) for each in "\r\n") + 1
+            version = " ".join(LINE_BREAK.split(self.text[begins:])[0].split()[:2])
+            self._refuse_at(begins, "yaml-version", f"the file says {quoted(version)}, and is read as YAML 1.2")
+        if _NOTHING.fullmatch(self.text):
+            self._refuse_empty()
+        for found, message, hint in syntax_advice.lookalikes(self.text, index):
+            self._refuse_at(found, "invalid-yaml", f"not valid YAML: {message}", hint=hint)
+
+    def _refuse_empty(self) -> NoReturn:
+        raise Refused(Diagnostic(self.name, 1, 1, 1, "empty-document", "the file is empty"))
 
     def _index(self, error: yaml.YAMLError, name: str) -> int:
         mark = getattr(error, name, None)
@@ -363,7 +377,7 @@ class _Builder:
 
 
 _LINE_WITH_TAB = re.compile(r"(?<![^\r\n])[^\t\r\n]*\t[^\r\n]*")
-_CONFLICT = re.compile(r"(?m)^<{7} .*$")
+_NOTHING = re.compile(r"(?:[ ]*(?:#[^\r\n]*)?(?:[\r\n]+|\Z)|(?:---|\.\.\.)[ ]*(?:[\r\n]+|\Z))*")
 _COMMENT = re.compile(r"(?<![^ \t\r\n])#")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _TAB_HINT = "use spaces: YAML does not indent with tabs"

@@ -5,9 +5,13 @@ advice.py has those for what a schema refuses.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue.diagnostics import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # The parser's own words, and what is behind them.
 _SYNTAX = {
@@ -20,15 +24,42 @@ _SYNTAX = {
     "expected node content": "a value is missing here, or the `]` or `}` of what is open",
     "expected ',' or ']'": "the list that begins with `[` ends with `]`",
     "expected ',' or '}'": "the mapping that begins with `{` ends with `}`",
-    "could not find expected ':'": "every line of a mapping is a key, `:`, a space and a value",
+    "could not find expected ':'": "a line of a mapping is a key of up to 1,024 characters, `:`, a space and a value",
     "expected <document start>": "the file's one document ends before this: at a bracket, a quote or a `...`",
+    "unknown directive": "no line of a backend file begins with `%`",
     "unexpected end of stream": "a quote or a bracket that begins here is never closed",
 }
 
 
-def for_syntax(problem: str) -> str:
-    """What to look for when the parser gives up with these words."""
+_UNBEGUN = "a line `---` stands between lines that begin with `%` and the document"
+
+_CONFLICT = re.compile(r"(?m)^<{7} .*$")
+_NO_SPACE = re.compile("(?m)(?:^ *|: *|- *)([\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000])")
+
+
+def for_syntax(problem: str, *, is_begun: bool = True) -> str:
+    """What to look for when the parser gives up with these words, in the document or before it has begun."""
+    if not is_begun and "expected <document start>" in problem:
+        return _UNBEGUN
     return next((hint for words, hint in _SYNTAX.items() if words in problem), "")
+
+
+def lookalikes(text: str, index: int) -> Iterator[tuple[int, str, str]]:
+    """What may be behind a fault at `index`, in its line or the one before, or anywhere: (where, what it is, hint)."""
+    conflict = _CONFLICT.search(text)
+    if conflict:
+        hint = "keep one of the two versions, and drop the lines that mark them"
+        yield conflict.start(), "a merge conflict begins here", hint
+    begins = text.rfind("\n", 0, max(text.rfind("\n", 0, index), 0)) + 1
+    blank = _NO_SPACE.search(text, begins)
+    if blank and blank.start(1) <= index:
+        message = f"the character U+{ord(blank.group(1)):04X} stands where a space is meant"
+        yield blank.start(1), message, "use spaces: others come along with text that is copied from a page"
+
+
+def for_mapping_as_key(beginning: str) -> str:
+    """What a mapping as a key was meant for; `beginning` is its bracket and the character before."""
+    return "what begins with `{{` stands in quotes: templates are not filled in" if beginning == "{{" else ""
 
 
 def for_number_as_key(above: list[Any], written: str) -> str:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue import meaning, schema, verdicts
+from nbxrt.catalogue.misreading import misread_words
 from nbxrt.catalogue.subject import Subject
 from nbxrt.catalogue.translation import MAX_ERRORS, translated
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.contract import Contract
     from nbxrt.catalogue.diagnostics import Diagnostic
     from nbxrt.catalogue.document import Document
-
-# What YAML 1.1 readers take for booleans, in the spellings that they do.
-_BOOLEANS = frozenset(spelt for word in ("yes", "no", "on", "off") for spelt in (word, word.title(), word.upper()))
 
 
 def check(document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
@@ -36,7 +34,7 @@ def check(document: Document, contract: Contract) -> tuple[Diagnostic, ...]:
     form = translated(errors, validator.schema, document, contract)
     subject = Subject.of(document, contract, form.broken)
     faults = [*form.diagnostics, *(meaning.check(subject) if form.is_complete and not is_part(document) else ())]
-    misread = _misread_words(document, {(fault.line, fault.column) for fault in faults})
+    misread = misread_words(document, {(fault.line, fault.column) for fault in faults})
     return in_order([*faults, *islice(misread, MAX_ERRORS)])
 
 
@@ -97,20 +95,3 @@ def _check_unique(_validator: object, wanted: bool, instance: object, _schema: o
 
     if wanted and isinstance(instance, list) and any(True for _index in verdicts.repeated(instance)):
         yield ValidationError("an item is repeated")
-
-
-def _misread_words(document: Document, told: set[tuple[int, int]]) -> Iterator[Diagnostic]:
-    """Unquoted words that are text here and booleans to YAML 1.1 readers."""
-    for path, (at, _key_at, written, is_plain) in document.nodes():
-        key = path[-1] if path else ""
-        if path and str(path[0]).startswith("x-"):
-            continue
-        if is_plain and written in _BOOLEANS and at[:2] not in told:
-            yield _misread(document, path, str(written), "value")
-        if key in _BOOLEANS and not document.is_quoted(path):
-            yield _misread(document, path, str(key), "key")
-
-
-def _misread(document: Document, path: tuple[str | int, ...], word: str, at: str) -> Diagnostic:
-    message = f"`{word}` is text here, and a boolean to other YAML readers"
-    return document.diagnostic(path, "misread-word", message, at=at, hint=f'quote it: `"{word}"`')
