@@ -10,7 +10,7 @@ import click
 
 import nbxrt
 from nbxrt.cli import console, problems, streams
-from nbxrt.errors import NbxrtError
+from nbxrt.errors import NbxrtError, nearest
 
 #: Subcommand to the module whose `command` it is; help lists them in this order.
 COMMANDS = {
@@ -45,6 +45,14 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        close = "" if args[0] in COMMANDS else nearest(args[0], list(COMMANDS))
+        if close:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close!r}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

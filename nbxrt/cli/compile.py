@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from nbxrt.cli import files
 from nbxrt.cli.console import Writer
 from nbxrt.errors import NbxrtError
 
@@ -26,9 +27,10 @@ def command(
     kernel: str, signature: str, targets: tuple[str, ...], output: Path, num_warps: int | None,
     num_stages: int | None, options: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Compile a kernel of Triton's for one or more targets, with no device; `nbxrt.load_kernel` reads the files.
+    """Compile a kernel of Triton's ahead of time, with no device.
 
-    MODULE is an importable module or a Python file. `*fp32:16` promises an address that is a multiple of 16.
+    A file is written for each target, and `nbxrt.load_kernel` reads it. MODULE is an importable module or a Python
+    file. `*fp32:16` promises an address that is a multiple of 16.
     """
     function = _kernel(kernel)
     given = dict(map(_option, options))
@@ -38,18 +40,14 @@ def command(
     from nbxrt.launch.ahead import compile as compiled
 
     writer = Writer(stderr=True)
-    try:
+    with files.writing(output):
         output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.FileError(str(output), error.strerror) from error
     with click.progressbar(targets, label="compiling", file=sys.stderr, item_show_func=str) as bar:
         made = [(target, _compiled(compiled, function, signature, target, given)) for target in bar]
     for target, each in made:
         path = output / f"{each.name}.{target.replace(':', '-')}.kernel"
-        try:
+        with files.writing(path):
             each.save(path)
-        except OSError as error:
-            raise click.FileError(str(path), error.strerror) from error
         writer.line(f"wrote {path}: {len(each.binary)} bytes of code")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbxrt import conformance
+from nbxrt.cli import files
 from nbxrt.cli.console import Writer
 from nbxrt.cli.problems import FINDINGS, FINE
 
@@ -47,10 +48,11 @@ def command(
     as_json: bool,
     junit: Path | None,
 ) -> None:
-    """Try every operation of a backend on a device, and say what works, is absent, or is wrong.
+    """Try every operation of a backend on a device.
 
-    NAME is a backend's name or the path of its file; without it, the best backend that is here. The checks use little
-    memory, release what they make and reset nothing. Exits with 1 when something is wrong, or nothing works.
+    Each check works, is absent, skipped, or wrong. NAME is a backend's name or the path of its file; without it, the
+    best backend that is here. The checks use little memory, release what they make and reset nothing. Exits with 1 when
+    something is wrong, or nothing works.
     """
     if library is not None and name is None:
         raise click.UsageError("--library needs NAME: which backend the library is for")
@@ -59,20 +61,14 @@ def command(
     given = None if image is None else conformance.ModuleImage(image.read_bytes(), kernel)
     report = conformance.run(opened, groups or None, device, module_image=given)
     if junit is not None:
-        _write_junit(junit, report)
+        with files.writing(junit):
+            junit.write_text(conformance.junit(report), "utf-8")
     writer = Writer()
     if as_json:
         writer.json(report.to_dict())
     else:
         _write(writer, report)
     ctx.exit(FINE if report.ok else FINDINGS)
-
-
-def _write_junit(file: Path, report: Report) -> None:
-    try:
-        file.write_text(conformance.junit(report), "utf-8")
-    except OSError as error:
-        raise click.FileError(str(file), error.strerror) from error
 
 
 def _write(writer: Writer, report: Report) -> None:

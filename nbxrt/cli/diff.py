@@ -41,10 +41,10 @@ class Difference:
 @click.option("-q", "--quiet", is_flag=True, help="Only the exit code.")
 @click.pass_context
 def command(ctx: click.Context, one: str, other: str, as_json: bool, quiet: bool) -> None:
-    """Show what differs in meaning between two descriptions, each a name or a file.
+    """Show what differs in meaning between two descriptions.
 
-    Spelling, order of keys and comments are no difference. Exits with 0 when there is none, 1 when there is one, and 2
-    when a description cannot be read.
+    Each is a name or a file. Spelling, order of keys and comments are no difference. Exits with 0 when there is none, 1
+    when there is one, and 2 when a description cannot be read.
     """
     try:
         found = differences(_Side(one), _Side(other))

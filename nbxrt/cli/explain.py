@@ -133,9 +133,10 @@ def explained(name: str) -> Explained:
 @click.argument("path", default="")
 @click.option("as_json", "--json", is_flag=True, help="As JSON.")
 def command(name: str, path: str, as_json: bool) -> None:
-    """Say where a value of a description comes from, and what it replaced.
+    """Say where a description's value comes from.
 
-    PATH is as in `operations.malloc_host` or `libraries.runtime.search`; a section stands for all that is in it.
+    With it stands what it replaced, in the files that it extends. PATH is as in `operations.malloc_host` or
+    `libraries.runtime.search`; a section stands for all that is in it.
     """
     asked = explained(name)
     found = [*asked.origins(_parsed(path))]

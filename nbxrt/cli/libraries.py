@@ -30,11 +30,11 @@ _STYLES = {"chosen": "green", "broken": "red", "refused": "yellow"}
 @click.option("as_json", "--json", is_flag=True, help="As JSON.")
 @click.pass_context
 def command(ctx: click.Context, name: str | None, as_json: bool) -> None:
-    """List every candidate for each library of a backend, in the order of the search, with its verdict.
+    """List where each library was looked for, with verdicts.
 
-    NAME is a backend's name or the path of its file; without it, all that can be named are listed. The chosen libraries
-    are loaded and none of their functions is called. Exits with 1 when a file or a library cannot be used, or when the
-    library of a backend given by name is not found.
+    Every candidate stands in the order of the search. NAME is a backend's name or the path of its file; without it, all
+    that can be named are listed. The chosen libraries are loaded and none of their functions is called. Exits with 1
+    when a file or a library cannot be used, or when the library of a backend given by name is not found.
     """
     reports = [report(name, Machine())] if name else [_report_of_all(each) for each in descriptions.names()]
     writer = Writer()

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from nbxrt.cli import drawing, pictures
+from nbxrt.cli import drawing, files, pictures
 from nbxrt.errors import ArgumentValueError
 
 #: How a picture is written, by the end of its file's name.
@@ -44,7 +44,9 @@ def plot(snapshot: Path, output: Path, device: int) -> None:
     if device not in known:
         message = f"{snapshot} has nothing of device {device}, but of {', '.join(map(str, known)) or 'none'}"
         raise ArgumentValueError(message, parameter="device", value=device)
-    output.write_bytes(write(drawing.drawn(data, device)))
+    picture = write(drawing.drawn(data, device))
+    with files.writing(output):
+        output.write_bytes(picture)
     click.echo(output)
 
 

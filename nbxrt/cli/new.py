@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbxrt import descriptions
-from nbxrt.cli import cforms
+from nbxrt.cli import cforms, files
 from nbxrt.cli.console import Writer
 
 if TYPE_CHECKING:
@@ -35,15 +35,9 @@ def command(name: str, like: str, prefix: str | None, output: Path | None) -> No
     if output is not None and output.exists():
         raise click.UsageError(f"{output} is there already: remove it, or name another file")
     text = drafted(name, like, prefix or name)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, "utf-8", newline="\n")
-    except OSError as error:
-        raise click.FileError(str(output), error.strerror) from error
-    marks = text.count("CHECK")
-    Writer(stderr=True).line(f"wrote {output}: {marks} places to check, each marked CHECK")
+    if files.give(text, output):
+        marks = text.count("CHECK")
+        Writer(stderr=True).line(f"wrote {output}: {marks} places to check, each marked CHECK")
 
 
 def _refuse_bad_names(name: str, prefix: str | None) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nbxrt.cli import files
 from nbxrt.cli.console import Writer
 
 
@@ -18,11 +19,5 @@ def command(output: Path | None) -> None:
     from nbxrt.catalogue import contract, schema  # the other commands' help needs none of it
 
     text = schema.rendered(contract.load())
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, "utf-8", newline="\n")
-    except OSError as error:
-        raise click.FileError(str(output), error.strerror) from error
-    Writer(stderr=True).line(f"wrote {output}")
+    if files.give(text, output):
+        Writer(stderr=True).line(f"wrote {output}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--source", metavar="OP", help="The function that is generated for this operation; opens the backend.")
 @click.option("--origin", is_flag=True, help="Every value with the file and line that says it, and what it replaced.")
 def command(name: str, operation: str | None, source: str | None, origin: bool) -> None:
-    """Show what a backend is: its libraries and where they are searched, its operations, and what it lacks.
+    """Show a backend: libraries, operations, and what it lacks.
 
     A backend is named, or given by the path of its file.
     """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbxrt import descriptions, simulation
+from nbxrt.cli import files
 from nbxrt.cli.console import Writer
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def command(
     without: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Build a library that has a vendor's functions and simulated devices behind them.
+    """Build a vendor's library with simulated devices behind it.
 
     NAME is a backend's name or the path of its file. Prints the variables that make a process use the library, as
     lines for a shell; docs/simulating.md lists those that set its devices, faults and times. Needs a C compiler.
@@ -62,14 +63,12 @@ def command(
     is_written = simulation.has_stand_in(description) and not simulation.is_made_from_file(description)
     if is_written and (version or without):
         raise click.UsageError("--version and --without are for libraries that are made from the file")
-    try:
+    with files.writing(folder):
         made = (
             simulation.stand_in(name, folder, devices=devices, memory=memory)
             if is_written
             else simulation.build(name, folder, version=version, without=without, devices=devices, memory=memory)
         )
-    except OSError as error:
-        raise click.FileError(str(folder), error.strerror) from error
     if as_json:
         Writer().json({"backend": made.name, "environment": made.environment(), **_facts(made)})
         return

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 @click.option("as_json", "--json", is_flag=True, help="As JSON.")
 @click.pass_context
 def command(ctx: click.Context, name: str | None, measure: bool, as_json: bool) -> None:
-    """Show the devices of this host, where they are on PCI, what lies between them, and how memory is copied.
+    """Show the devices of this host, and how memory is copied.
 
-    NAME is a backend's name or the path of its file, the best that is here when left out. `peer` copies go from device
-    to device, `staged` ones through the host. Exits with 1 when there is no device.
+    Where they are on PCI, and what lies between them. NAME is a backend's name or the path of its file, the best that
+    is here when left out. `peer` copies go from device to device, `staged` ones through the host. Exits with 1 when
+    there is no device.
     """
     from nbxrt import runtime
     from nbxrt.distributed.topology import topology

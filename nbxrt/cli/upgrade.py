@@ -14,9 +14,9 @@ from nbxrt.cli.console import Writer
 @click.command("upgrade")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def command(file: Path) -> None:
-    """Add the operations of a newer contract to a backend file, as absent, for review.
+    """Add a newer contract's operations to a file, as absent.
 
-    Only those lines and the contract's number change; comments and layout stay as they are.
+    They are for review. Only those lines and the contract's number change; comments and layout stay as they are.
     """
     from nbxrt.catalogue import contract, reading, upgrading
 

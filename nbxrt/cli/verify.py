@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbxrt import verifying
+from nbxrt.cli import files
 from nbxrt.cli.console import Writer
 from nbxrt.cli.problems import FINDINGS, FINE
 from nbxrt.verifying import recording
@@ -49,11 +50,11 @@ def command(
     record: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare a backend file with the vendor's headers, by this machine's C++ compiler, and with its library files.
+    """Compare a backend file with the vendor's headers and libraries.
 
-    Of every function: how many parameters, and the size and kind of each; of numbers, codes, structures and fields:
-    their values and places. What nothing at hand can tell is `unverified`. Exits with 1 when something disagrees, or
-    nothing was verified. Nothing is loaded or called.
+    Headers are read by this machine's C++ compiler. Of every function: how many parameters, and the size and kind of
+    each; of numbers, codes, structures and fields: their values and places. What nothing at hand can tell is
+    `unverified`. Exits with 1 when something disagrees, or nothing was verified. Nothing is loaded or called.
     """
     if not headers and not libraries:
         raise click.UsageError("there is nothing to compare with: give --header FILE, --library FILE, or both")
@@ -75,10 +76,8 @@ def command(
 def _keep(file: Path, result: Result) -> None:
     if not result.ok:
         return  # what is wrong with the file, or with the headers, comes first
-    try:
+    with files.writing(file):
         recording.keep(file, result)
-    except OSError as error:
-        raise click.FileError(str(file), error.strerror) from error
 
 
 def _version(written: str) -> tuple[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbxrt.conformance.checking import Skipped, Wrong, check, expect, expect_that
+from nbxrt.locks import in_another_thread
 
 if TYPE_CHECKING:
     from nbxrt.conformance.bench import Bench
@@ -56,22 +56,16 @@ def each_thread_has_its_own_current_device(bench: Bench) -> None:
     """A new thread begins at device 0, and what it sets does not change another thread's."""
     runtime = bench.runtime
     last = bench.devices - 1
-    seen: list[Any] = []
 
-    def other() -> None:
-        try:
-            seen.append(runtime.get_device())
-            runtime.set_device(0)
-            seen.append(runtime.get_device())
-        except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
-            seen.append(error)
+    def other() -> tuple[int, int]:
+        before = runtime.get_device()
+        runtime.set_device(0)
+        return before, runtime.get_device()
 
     runtime.set_device(last)
-    thread = threading.Thread(target=other)
-    thread.start()
-    thread.join()
+    seen = in_another_thread(other)
 
-    expect(seen, [0, 0], "a new thread's device, before and after set_device(0)")
+    expect(seen, (0, 0), "a new thread's device, before and after set_device(0)")
     expect(runtime.get_device(), last, "this thread's device after the other set its own")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from nbxrt import errors
 from nbxrt.conformance.bench import host_read, host_write
 from nbxrt.conformance.checking import check, expect, expect_bytes, expect_error, expect_that, pattern
 from nbxrt.conformance.stream import COPIES, SIZE, STREAM, Work
+from nbxrt.locks import in_another_thread
 
 if TYPE_CHECKING:
     from nbxrt.conformance.bench import Bench
@@ -177,19 +177,11 @@ def an_event_never_recorded_has_no_time(bench: Bench) -> None:
 def a_thread_that_called_nothing_before_can_record_an_event(bench: Bench) -> None:
     """Where a library wants a context for the thread, it gets one; only a device other than 0 must be set before."""
     stream, event = bench.stream(), bench.event()
-    faults: list[BaseException] = []
 
     def record() -> None:
-        try:
-            if bench.device:
-                bench.runtime.set_device(bench.device)
-            bench.runtime.event_record(event, stream)
-        except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
-            faults.append(error)
+        if bench.device:
+            bench.runtime.set_device(bench.device)
+        bench.runtime.event_record(event, stream)
 
-    thread = threading.Thread(target=record)
-    thread.start()
-    thread.join()
-    if faults:
-        raise faults[0]
+    in_another_thread(record)
     bench.runtime.event_sync(event)

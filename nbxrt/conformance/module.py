@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from typing import TYPE_CHECKING, Any
 
 from nbxrt import errors
 from nbxrt.conformance.bench import host_read
 from nbxrt.conformance.checking import Skipped, check, expect, expect_bytes, expect_error, expect_that
 from nbxrt.conformance.graph import GRAPH, captured, executable
+from nbxrt.locks import in_another_thread
 
 if TYPE_CHECKING:
     from nbxrt.conformance.bench import Bench
@@ -132,21 +132,13 @@ def arguments_may_be_packed_before(bench: Bench) -> None:
 def a_thread_that_called_nothing_before_can_launch(bench: Bench) -> None:
     """Where a library wants a context for the thread, it gets one; only a device other than 0 must be set before."""
     vectors, stream = Sum(bench), bench.stream()
-    faults: list[BaseException] = []
 
     def launch() -> None:
-        try:
-            if bench.device:
-                bench.runtime.set_device(bench.device)
-            vectors.launch(stream)
-        except Exception as error:  # noqa: BLE001  # it must reach the thread that checks
-            faults.append(error)
+        if bench.device:
+            bench.runtime.set_device(bench.device)
+        vectors.launch(stream)
 
-    thread = threading.Thread(target=launch)
-    thread.start()
-    thread.join()
-    if faults:
-        raise faults[0]
+    in_another_thread(launch)
     bench.runtime.stream_sync(stream)
     vectors.look("sums of another thread's launch")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--nbxrt-backends`."""
+    """Add the two options."""
     group = parser.getgroup("nbxrt", "backend files of nbxrt")
     group.addoption(
         "--nbxrt-backends",

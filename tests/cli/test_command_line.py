@@ -35,7 +35,9 @@ def test_help_lists_every_command(cli: CommandLine) -> None:
     ended = cli("--help")
 
     assert ended.code == 0
-    assert [line.split()[0] for line in ended.out.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+    listed = ended.out.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in listed.splitlines()] == list(COMMANDS)
+    assert "..." not in listed  # nothing is cut off
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -50,7 +52,7 @@ def test_an_unknown_command_is_misuse(cli: CommandLine) -> None:
     ended = cli("lsit")
 
     assert (ended.code, ended.out) == (2, "")
-    assert "No such command 'lsit'" in ended.err
+    assert "No such command 'lsit'. Did you mean 'list'?" in ended.err
 
 
 def test_an_error_is_told_with_its_reference_and_a_hint_and_no_traceback(cli: CommandLine) -> None:

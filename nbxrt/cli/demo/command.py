@@ -29,11 +29,11 @@ USED = (
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.pass_context
 def command(ctx: click.Context, file: Path | None) -> None:
-    """Move FILE to the best device of this machine and back, compare the bytes, and say what was done.
+    """Move a file to this machine's best device and back.
 
-    The bytes go by pageable and by pinned host memory, 64 MiB at a time; a smaller file is repeated to that size.
-    Without FILE, a file of nbxrt itself is moved. Where Triton is installed, a kernel of it runs, interpreted where
-    there is no GPU. Exits with 1 when bytes differ.
+    The bytes are compared, and it says what was done. The bytes go by pageable and by pinned host memory, 64 MiB at a
+    time; a smaller file is repeated to that size. Without FILE, a file of nbxrt itself is moved. Where Triton is
+    installed, a kernel of it runs, interpreted where there is no GPU. Exits with 1 when bytes differ.
     """
     load = _payload(file)
     choice = choose()

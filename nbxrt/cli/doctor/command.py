@@ -13,10 +13,10 @@ from nbxrt.cli.problems import FINDINGS, FINE
 @click.option("as_json", "--json", is_flag=True, help="The same facts as JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Explain what was found on this machine: backends, libraries, devices, variables, and what to do.
+    """Explain what was found on this machine, and what to do.
 
-    Nothing of this process touches a driver. Exits with 1 when something should be mended; a machine without a GPU is
-    fine.
+    Of every backend: its libraries, its devices, whether one can be used; then variables and conflicts. Nothing of this
+    process touches a driver. Exits with 1 when something should be mended; a machine without a GPU is fine.
     """
     found = report.gather()
     writer = Writer()
