@@ -117,9 +117,11 @@ class Runtime(Operations):
     def wrap(self, operation: str, wrapper: "Callable[[Any], Any]") -> None:
         """Put a wrapper around an operation: `wrapper(function)` answers what is called in the function's place.
 
-        It is applied again whenever the operation's function is made anew.
+        It is applied again whenever the operation's function is made anew. It is not seen by calls that were `prepared`
+        before: `revision` changes.
         """
         self._wrappers.setdefault(operation, []).append(wrapper)
+        self.revision += 1
         self.__dict__.pop(operation, None)
         if self._prebuilt is not None:
             self._prebuilt.forget()

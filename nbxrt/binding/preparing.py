@@ -23,7 +23,7 @@ def preparing_function(
     binder: "Binder", operation: str, variant: "tuple[Any, ...]"
 ) -> "Callable[..., Callable[[], None]] | None":
     """What takes the operation's arguments and gives the call; None where it is not a plain call with a status."""
-    if variant[0] != "call":
+    if variant[0] != "call" or operation == "set_device":  # at each call of which nbxrt forgets the current device
         return None
     _form, _since, _before, _platforms, (symbols, role, arguments, returns, _usual), _extra = variant
     library = binder.library(role)

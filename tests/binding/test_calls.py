@@ -858,3 +858,22 @@ class TestPrepared:
             assert rt.revision != before
 
         assert capsys.readouterr().err.startswith("nbxrt: toy.free(4096) -> ")
+
+    def test_calls_that_something_stands_before_are_to_be_asked_for_anew(self, toy: Any) -> None:
+        rt = toy(self.C, operations={"free": "keptFree"})
+        before, freed = rt.revision, []
+
+        rt.wrap("free", lambda free: lambda address: freed.append(address) or free(address))
+        rt.prepared("free", 0x1000)()
+
+        assert rt.revision != before
+        assert freed == [0x1000]
+
+    def test_a_switch_of_the_device_is_noticed_at_each_call(self, toy: Any) -> None:
+        rt = toy()
+        switch = rt.prepared("set_device", 0)
+        rt.current.index = 1  # as nbxrt has it after a switch of its own
+
+        switch()
+
+        assert rt.current.index is None
