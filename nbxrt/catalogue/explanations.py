@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from nbxrt.catalogue.subject import Subject
 
 #: What a text may have put in; binding/library.py puts it in.
-WORDS = ("version", "driver")
-_WORD = re.compile(r"\{(\w*)\}")
+WORDS = ("{version}", "{driver}")
+_BRACES = re.compile(r"\{[^{}]*\}?|\}")
 
 
 def _explanations(subject: Subject) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any], dict[str, Any]]]:
@@ -29,9 +29,9 @@ def check_words(subject: Subject) -> Iterator[Diagnostic]:
     """What is put into a text is known."""
     for path, entry, _library in _explanations(subject):
         for key in ("says", "hint"):
-            for word in _WORD.findall(entry.get(key, "")):
+            for word in _BRACES.findall(entry.get(key, "")):
                 if word not in WORDS:
-                    message = f"{quoted('{' + word + '}')} is nothing that can be put in here"
+                    message = f"{quoted(word)} is nothing that can be put in here"
                     hint = "`{version}` is the library's, and `{driver}` the driver's"
                     yield subject.diagnostic((*path, key), "unknown-placeholder", message, hint=hint)
 

@@ -12,8 +12,8 @@ from nbxrt.catalogue.contract_checks import ROLES
 from nbxrt.catalogue.forms import C_TYPES, CONSTANTS, FORMS
 from nbxrt.catalogue.policies import POLICIES
 from nbxrt.catalogue.schema_parts import (
+    C_TEXT,
     NAME,
-    NOT_BLANK,
     STRUCT_NAME,
     SYMBOL,
     Schema,
@@ -239,7 +239,7 @@ def _argument_forms(contract: Contract, parameter: Schema, result: Schema) -> Sc
             [],
         ),
         "error": ({"error": c_type}, []),
-        "literal": ({"literal": string(NOT_BLANK, "The text.", "-cl-kernel-arg-info")}, []),
+        "literal": ({"literal": string(C_TEXT, "The text.", "-cl-kernel-arg-info")}, []),
         "padded": ({"padded": parameter, "by": integer("Bytes more.", 1, 1 << 20, 255)}, ["by"]),
         "array": (
             {"array": _items(parameter), "type": {"description": "Type of an item.", "enum": _ITEM_TYPES}},

@@ -33,7 +33,8 @@ PROTOCOL = "^__[a-z][a-z0-9_]*__$"
 MEMBER = "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*|\\[[0-9]+\\])*$"
 MACRO = "^[A-Za-z_][A-Za-z0-9_]*(=\\S+)?$"
 NOT_BLANK = "\\S"
-RELATIVE = "^(?!.*[\\x00-\\x1f])(?![/\\\\]|[A-Za-z]:)\\S"
+C_TEXT = "^[^\\x00]+$"
+RELATIVE = "^(?!.*[\\x00-\\x1f])(?![/\\\\]|[A-Za-z]:)(?=\\S)([^{}]|\\{machine\\})*$"
 ABSOLUTE = "^(?!.*[\\x00-\\x1f])(/|[A-Za-z]:[/\\\\])"
 LIBRARY_FILE = "^(?!.*[\\x00-\\x1f])(?=.*\\S)(/|(?!.*[/\\\\]))"
 
@@ -64,7 +65,9 @@ def strings(pattern: str, says: str, example: Sequence[str] | None = None) -> Sc
     """A list of texts, at least one."""
     item = string(pattern, says, example[0] if example else None)
     listed = example or item.get("examples")
-    return {"description": says, "type": "array", "minItems": 1, "items": item, **_examples(listed)}
+    return {
+        "description": says, "type": "array", "minItems": 1, "uniqueItems": True, "items": item, **_examples(listed)
+    }  # fmt: skip
 
 
 def one_or_list(pattern: str, says: str, example: str | None = None) -> Schema:

@@ -146,8 +146,8 @@ def _pattern(error: Error) -> Iterator[Diagnostic]:
 
 #: What is wrong with a text that does not match, for every pattern of the schema.
 PATTERNS = {
-    schema_parts.NAME: "is not a name of lower-case letters, digits and `_`",
-    schema_parts.STRUCT_NAME: "is not a name of letters, digits and `_`",
+    schema_parts.NAME: "is not a name of lower-case letters, digits and `_` that begins with a letter",
+    schema_parts.STRUCT_NAME: "is not a name of letters, digits and `_` that begins with no digit",
     schema_parts.SYMBOL: "is not a C symbol",
     schema_parts.SELECTOR: "is not a selector",
     schema_parts.ENCODING: "is not a type encoding: it has no spaces",
@@ -164,9 +164,10 @@ PATTERNS = {
     schema_parts.MACRO: "is not a macro, nor a macro and its value with `=`",
     schema_parts.CONSTANT: "is not the name of a number, nor names with ` | ` between them",
     schema_parts.NOT_BLANK: "is empty",
+    schema_parts.C_TEXT: "is no text for C, which ends at a character 0",
     schema_parts.ABSOLUTE: "is not an absolute path: nothing is taken from the working folder",
     schema_parts.LIBRARY_FILE: "is not the name of a file, nor the absolute path of one",
-    schema_parts.RELATIVE: "is not a relative path",
+    schema_parts.RELATIVE: "is not a relative path, in which only `{machine}` stands in braces",
 }
 
 

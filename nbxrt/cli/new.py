@@ -43,7 +43,9 @@ def command(name: str, like: str, prefix: str | None, output: Path | None) -> No
 def _refuse_bad_names(name: str, prefix: str | None) -> None:
     for word, what in ((name, "NAME"), (prefix or name, "--prefix")):
         if not _NAME.fullmatch(word):
-            raise click.UsageError(f"`{word}` is no {what}: it is of lower-case letters, digits and `_`")
+            raise click.UsageError(
+                f"`{word}` is no {what}: it begins with a letter, and is of lower-case letters, digits and `_`"
+            )
     if name in descriptions.names():
         raise click.UsageError(f"there is a backend `{name}` already")
 

@@ -16,6 +16,8 @@ PLAIN = (Path(__file__).parent / "cases" / "valid" / "plain.yaml").read_text("ut
 COPY = "  memcpy: toyCopy\n"
 CODE = "out_of_memory: 2"
 TITLE = "title: Toy runtime"
+COPIED = "dst, src, nbytes, kind"
+EXPLAINED = '      explains: [{code: 35, says: "this is {version of it"}]\n      name:'
 END = "  collective: not in this example\n"
 
 #: What stands in the plainest file, what stands there instead, and the reference that it gets, if any.
@@ -55,6 +57,10 @@ TEXTS = {
     "x with a capital": ("priority: 50", "priority: 50\nX-note: 1", "unknown-key"),
     "x in a library": ("    names:", "    x-note: 1\n    names:", "unknown-key"),
     "a key of nothing": ("priority: 50", 'priority: 50\n"": 1', "unknown-key"),
+    "a placeholder that nothing fills": ("folder: lib", "folder: 'lib/{arch}'", "bad-text"),
+    "a placeholder that is not closed": ("      name:", EXPLAINED, "unknown-placeholder"),
+    "a symbol twice": (COPY, "  memcpy: {call: [one, one]}\n", "repeated"),
+    "a text that C would cut": (COPY, f'  memcpy: {{call: a, args: [{COPIED}, {{literal: "a\\0b"}}]}}\n', "bad-text"),
 }
 
 
