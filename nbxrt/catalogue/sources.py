@@ -188,13 +188,24 @@ def _built_in(_environment: Mapping[str, str]) -> Iterator[Source]:
 
 
 def _from_path(environment: Mapping[str, str]) -> Iterator[Source | Missing]:
-    for part in environment.get(PATH_VARIABLE, "").split(os.pathsep):
-        if part.strip():
-            yield from files_at(Path(part), PATH_VARIABLE)
+    for part in filter(None, map(str.strip, environment.get(PATH_VARIABLE, "").split(os.pathsep))):
+        for found in files_at(Path(part), PATH_VARIABLE):
+            yield attrs.evolve(found, reason=found.reason + _misread(part)) if isinstance(found, Missing) else found
 
 
 # Who may name files, the weakest first.
 _ORIGINS: tuple[Callable[[Mapping[str, str]], Iterator[Source | Missing]], ...] = (_built_in, _from_path)
+
+
+def _misread(part: str) -> str:
+    """What was probably meant by a path in a variable, where it is not there."""
+    if part.startswith("~"):
+        return ": `~` stands for no home folder here"
+    if part[0] in "\"'":
+        return ": quotes are a part of the name here"
+    if any(other in part for other in ",;" if other != os.pathsep):
+        return f": paths are separated by `{os.pathsep}`"
+    return ""
 
 
 def files_at(path: Path, origin: str) -> Iterator[Source | Missing]:

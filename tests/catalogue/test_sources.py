@@ -79,6 +79,23 @@ def test_a_missing_path_and_an_empty_folder_are_told_and_end_nothing(
     assert "one" in paths.sources
 
 
+def test_space_around_a_path_does_not_count(written: Callable[..., Path]) -> None:
+    value = f" {written('one')} {os.pathsep} {written('two')} "
+
+    assert {"one", "two"} <= set(sources.find(environment={sources.PATH_VARIABLE: value}).sources)
+
+
+@pytest.mark.parametrize(
+    ("part", "meant"),
+    [("~/mine.yaml", "`~` stands for no home folder here"), ('"/etc/mine.yaml"', "quotes are a part of the name here"),
+     ("/etc/one.yaml,/etc/two.yaml", f"paths are separated by `{os.pathsep}`")],
+)  # fmt: skip
+def test_a_path_that_a_shell_would_have_read_otherwise_says_so(part: str, meant: str) -> None:
+    (missing,) = sources.find(environment={sources.PATH_VARIABLE: part}).missing
+
+    assert missing.reason == f"there is no such file or folder: {meant}"
+
+
 def test_a_file_that_takes_a_name_without_saying_so_is_refused_with_both_files(written: Callable[..., Path]) -> None:
     """F01: two files of one backend."""
     file = written("mine", "host")

@@ -307,13 +307,29 @@ def test_an_unknown_forced_backend_is_a_finding(bare: CommandLine) -> None:
         ),
         ({"NBXRT_HIP_RUNTIME": "/nowhere/x.so"}, "NBXRT_HIP_RUNTIME names /nowhere/x.so, which is not there"),
         ({"NBXRT_BACKEND_PATH": "/nowhere/x.yaml"}, "NBXRT_BACKEND_PATH names /nowhere/x.yaml, which is not there"),
+        (
+            {"NBXRT_ALLOCATER": "direct", "NBXRT_SIM_DEVICES": "2"},
+            "NBXRT_ALLOCATER is not read by nbxrt, and NBXRT_ALLOCATOR is",
+        ),
+        pytest.param(
+            {"NBXRT_TRUST_FILES": "yes", "NBXRT_CHECK_DEVICE": "0"},
+            "NBXRT_TRUST_FILES=yes does nothing: it takes 1",
+            marks=pytest.mark.tier("all"),
+        ),
         pytest.param(
             {"NBXRT_BACKEND_PATH": "nowhere"},
             "NBXRT_BACKEND_PATH names nowhere, which is not there",
             marks=pytest.mark.tier("all"),
         ),
     ],
-    ids=["two roots", "a library that is not there", "a file that is not there", "one without a folder"],
+    ids=[
+        "two roots",
+        "a library that is not there",
+        "a file that is not there",
+        "a misspelt variable",
+        "a value that does nothing",
+        "one without a folder",
+    ],
 )
 def test_contradicting_variables_are_a_finding(bare: CommandLine, environment: dict[str, str], conflict: str) -> None:
     code, report = _examined(bare, **environment)

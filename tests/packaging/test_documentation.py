@@ -14,6 +14,7 @@ import nbxrt
 from copies import run
 from nbxrt import errors
 from nbxrt.binding import search
+from nbxrt.cli.doctor import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,6 +87,7 @@ def test_every_documented_variable_is_in_the_code(root: Path) -> None:
 
     assert rows
     assert [name for name in rows if name not in code] == []
+    assert {name for name in rows if not name.startswith("NBXRT_SIM_")} == set(environment.OWN)  # doctor knows them
 
 
 def test_every_error_class_is_documented_by_its_reference(root: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbxrt import descriptions, detection
 from nbxrt.binding import steps
+from nbxrt.catalogue.diagnostics import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 #: Variables that matter whatever the backends are, and beginnings of names that all do.
 ALWAYS = (detection.FORCE, descriptions.PATH_VARIABLE, "CONDA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 PREFIXES = ("NBX_", "NBXRT_", "TRITON_")
+
+#: nbxrt's own variables, and the words that those take which do nothing with any other value; "0" is no mistake.
+OWN = {
+    detection.FORCE: (),
+    descriptions.PATH_VARIABLE: (),
+    "NBXRT_TRUST_FILES": ("1",),
+    "NBXRT_ALLOW_UNTESTED": ("1",),
+    "NBXRT_CHECK_DEVICE": ("1",),
+    "NBXRT_ALLOCATOR": (),
+    "NBXRT_LOG": ("calls",),
+    "NBX_LAUNCHER": ("triton",),
+    "NBXRT_TRITON_UNCHECKED": ("1",),
+    "NBXRT_DIST_CHECK": ("1",),
+    "NBXRT_SYSROOT": (),
+}
 
 
 def described(known: Descriptions, machine: Machine) -> dict[str, Any]:
@@ -77,10 +93,26 @@ def _two_roots(known: Descriptions, machine: Machine, _found: Mapping[str, Any])
             yield said
 
 
+def _of_libraries(known: Descriptions) -> list[str]:
+    return [f"NBXRT_{name}_{role}".upper() for name, each in known.items() for role in each["libraries"]]
+
+
+def _without_effect(known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
+    """Variables with a name of nbxrt's that it does not read, and values that do nothing."""
+    names = [*OWN, *_of_libraries(known)]
+    for name in sorted(machine.environ):
+        if name.startswith(("NBX_", "NBXRT_")) and not name.startswith("NBXRT_SIM_") and name not in names:
+            meant = nearest(name, names)
+            yield f"{name} is not read by nbxrt" + (f", and {meant} is" if meant else "")
+    for name, words in OWN.items():
+        value = machine.variable(name)
+        if value not in ("", "0") and words and not {*words} & {*map(str.strip, value.split(","))}:
+            yield f"{name}={value} does nothing: it takes {' or '.join(words)}"
+
+
 def _missing_paths(known: Descriptions, machine: Machine, _found: Mapping[str, Any]) -> Iterator[str]:
     """Paths that were named for nbxrt and are not there."""
-    exact = [f"NBXRT_{name}_{role}".upper() for name, each in known.items() for role in each["libraries"]]
-    for variable in (descriptions.PATH_VARIABLE, *exact):
+    for variable in (descriptions.PATH_VARIABLE, *_of_libraries(known)):
         for path in machine.variable(variable).split(os.pathsep):
             is_path = variable == descriptions.PATH_VARIABLE or os.path.dirname(path.strip())  # or a library's name
             if path.strip() and is_path and not os.path.lexists(path.strip()):
@@ -116,6 +148,7 @@ def _triton(_known: Descriptions, machine: Machine, found: Mapping[str, Any]) ->
 
 _CHECKS: tuple[Callable[[Descriptions, Machine, Mapping[str, Any]], Iterator[str]], ...] = (
     _forced,
+    _without_effect,
     _two_roots,
     _missing_paths,
     _without_library,
