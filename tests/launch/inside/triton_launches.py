@@ -888,6 +888,55 @@ def test_bad_input_is_refused_before_anything_is_launched(call, error, says, is_
     assert simulation.launches() == []
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda kernel, x: kernel[(1,)](x, x, "x", 64, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, np.zeros(64, np.float32), x, 64, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, x, Foreign(np.zeros(64).ctypes.data), 64, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, x, array(x.runtime, 64, device=1), 64, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, x, array(x.runtime, 64, "complex64"), 64, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, x, x, 2**64, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, x, x, BLOCK=64),
+        lambda kernel, x: kernel[(1,)](x, x, x, 64, BLOCK=[64]),
+        lambda kernel, x: kernel[(1,)](x, x, x, 64, BLOCK=63),
+        lambda kernel, x: kernel[(1,)](x, x, x, 64.5, BLOCK=None),
+        lambda kernel, x: kernel[(1,)](x, x, x, 64, BLOCK=64, num_warp=1),
+        lambda kernel, x: kernel[(1, -1)](x, x, x, 64, BLOCK=64),
+    ],
+)
+def test_a_first_launch_that_is_refused_leaves_a_kernel_as_it_was(refused, cuda, called):
+    simulation, runtime = cuda
+    x, kernel = array(runtime, 64), JITFunction(kernels.add.fn)
+
+    for _each in range(2):
+        with pytest.raises(Exception):  # noqa: B017, PT011  # Triton's own errors too
+            refused(kernel, x)
+    for _each in range(3):
+        kernel[(1,)](x, x, x, 64, BLOCK=64)
+    names = called(lambda: kernel[(1,)](x, x, x, 64, BLOCK=64))
+    runtime.sync()
+
+    assert [name for name in names if name.startswith("_nbx")] == ["_nbx_launch"]
+    assert len(names) <= 3
+    assert len(simulation.launches()) == 4
+
+
+def test_a_first_launch_that_the_vendor_refuses_leaves_a_kernel_as_it_was(cuda, called):
+    _simulation, runtime = cuda
+    x, kernel = array(runtime, 64), JITFunction(kernels.add.fn)
+    call, _attributes = runtime.launches.of({})
+    codes = [1]
+    call.function = lambda *_given: codes.pop() if codes else 0
+    with pytest.raises(nbxrt.DeviceError, match="add"):
+        kernel[(1,)](x, x, x, 64, BLOCK=64)
+
+    for _each in range(3):
+        kernel[(1,)](x, x, x, 64, BLOCK=64)
+
+    assert "miss" not in called(lambda: kernel[(1,)](x, x, x, 64, BLOCK=64))
+
+
 def test_what_is_left_to_triton_has_its_options_checked_too(cuda, monkeypatch):
     _simulation, runtime = cuda
     x = array(runtime, 64)
