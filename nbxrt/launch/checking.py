@@ -228,6 +228,14 @@ def _is_taken(value: "Any") -> bool:
     return True
 
 
+def place(runtime: "Runtime", address: int) -> "int | str | None":
+    """Where an address is, as `keys.device_of` says it; None where it is null, or the vendor does not tell."""
+    if not address or not runtime.supports("pointer_attributes"):
+        return None
+    kind, device = runtime.pointer_attributes(address)[:2]
+    return "cpu" if kind in ("host", "unregistered") else device
+
+
 def pointer(kernel: str, name: str, value: "Any", runtime: "Runtime") -> "int | None":
     """The device of something with an address; None where it is null, or neither it nor the vendor tells.
 
@@ -240,10 +248,8 @@ def pointer(kernel: str, name: str, value: "Any", runtime: "Runtime") -> "int | 
         raise errors.ArgumentValueError(
             f"{where} is memory of {other!r}, and kernels run on {runtime!r}", parameter=name, value=value
         )
-    if device != "cpu" and (address := int(value.data_ptr())) and runtime.supports("pointer_attributes"):
-        kind, found = runtime.pointer_attributes(address)[:2]
-        if device is None:
-            device = "cpu" if kind in ("host", "unregistered") else found
+    if device is None:
+        device = place(runtime, int(value.data_ptr()))
     if device == "cpu":
         raise errors.ArgumentValueError(
             f"{where} is in host memory, and the kernel runs on a device",

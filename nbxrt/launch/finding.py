@@ -141,9 +141,9 @@ def finder(
     """The function: a site, the kernel's parameters, options. `names` are what it refers to.
 
     Where there is a `plan` it launches by itself what was seen, after `lines_before`, which bind `_nbx_s`.
-    Wanted in `names`: `_nbx_table`, `_nbx_variants`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`; what
-    says that a thing out of the ordinary may be set, `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`, `_nbx_runtime`,
-    `_nbx_compilation`; with a plan `_nbx_call`, `_nbx_long` and `_nbx_refused`.
+    Wanted in `names`: `_nbx_table`, `_nbx_variants`, `_nbx_variant`, `_nbx_miss`, `_nbx_odd`, `_nbx_ask_device`,
+    `_nbx_key`; what says that a thing out of the ordinary may be set, `_nbx_enter`, `_nbx_exit`, `_nbx_hooks`,
+    `_nbx_runtime`, `_nbx_compilation`; with a plan `_nbx_call`, `_nbx_long` and `_nbx_refused`.
     """
     given = ", ".join(parameter.name for parameter in parameters)
     values = f"({given}{',' * bool(given)})"
@@ -162,7 +162,6 @@ def finder(
         "_nbx_type": type,
         "_nbx_map": map,
         "_nbx_integer": keys.integer,
-        "_nbx_key": keys.of,
         "_nbx_keyed": keys.give,
         "_nbx_constant": keys.constant,
         "_nbx_plain": keys.PLAIN,

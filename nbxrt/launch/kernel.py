@@ -225,6 +225,7 @@ class Kernel:
             "_nbx_miss": self.miss,
             "_nbx_long": self.miss,
             "_nbx_refused": self._refused,
+            "_nbx_key": session.key,
             "_nbx_odd": self._odd,
             "_nbx_ask_device": session.driver.get_current_device,
             "_nbx_enter": session.enter,
@@ -336,7 +337,7 @@ class Kernel:
             if name in self.constants:
                 parts.append(keys.constant(value))
                 continue
-            parts.append(keys.of(value))
+            parts.append(self.session.key(value))
             has_array = has_array or hasattr(type(value), keys.ATTRIBUTE)
         if not (says_device and has_array):
             parts.append(self.session.driver.get_current_device())

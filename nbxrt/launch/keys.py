@@ -72,10 +72,14 @@ def constant(value: "Any") -> "Any":
     return (kind, value) if kind in PLAIN or kind is float else (kind, value, hash(value))
 
 
-def of(value: "Any") -> "Any":
-    """The key of an argument.
+def _unasked(_address: int) -> None:
+    """What is not known of an address."""
 
-    Raises: UnknownKindError; TypeError for a constant without a hash.
+
+def of(value: "Any", place: "Callable[[int], Any]" = _unasked) -> "Any":
+    """The key of an argument; `place` tells of an address what `device_of` tells of an array, which may not say.
+
+    Raises: UnknownKindError; TypeError for a constant without a hash; what `place` raises.
     """
     kind = value.__class__
     if kind is int:
@@ -86,19 +90,19 @@ def of(value: "Any") -> "Any":
     if value is None or kind is bool or kind is float:
         return kind
     if isinstance(value, tuple):
-        return (kind, tuple(map(of, value)))
+        return (kind, tuple([of(each, place) for each in value]))
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        return pointer(value)
-    return _special(kind, value)
+        return _pointer(value, place)
+    return _special(kind, value, place)
 
 
-def _special(kind: type, value: "Any") -> "Any":
+def _special(kind: type, value: "Any", place: "Callable[[int], Any]") -> "Any":
     """The key of what only Triton's own classes are."""
     if kind.__name__ == "constexpr" and hasattr(value, "value"):
         return (kind, constant(value.value))
     if is_descriptor(value):
         described = (tuple(value.block_shape), len(value.shape), value.padding)
-        return (kind, of(value.base), *described, getattr(value, "round_f32_to_tf32", False))
+        return (kind, of(value.base, place), *described, getattr(value, "round_f32_to_tf32", False))
     if kind.__name__ == "JITFunction":
         return constant(value)
     raise UnknownKindError(kind.__name__)
@@ -125,21 +129,26 @@ def give(*arrays: "Any") -> bool:
         if array.launch_key is None:
             known = array.device.launch_keys
             facts = array.dtype.name, array.is_aligned, array.memory.nbytes <= _MOST_SMALL
-            array.launch_key = known.get(facts) or known.setdefault(facts, _code(array, _number(array.runtime)))
+            array.launch_key = known.get(facts) or known.setdefault(
+                facts, _code(array, _number(array.runtime), _unasked)
+            )
     return True
 
 
-def pointer(value: "Any") -> int:
+def _pointer(value: "Any", place: "Callable[[int], Any]") -> int:
     """The key of something with an address and an element type; arrays of nbxrt keep it. Raises: ArgumentTypeError."""
     if not hasattr(type(value), ATTRIBUTE):
-        return _code(value, None)
+        return _code(value, None, place)
     give(value)
     key: int = value.launch_key
     return key
 
 
-def _code(value: "Any", runtime: "int | None") -> int:
-    facts = (element_type(value.dtype), value.data_ptr() % 16 == 0, _is_small(value), device_of(value), runtime)
+def _code(value: "Any", runtime: "int | None", place: "Callable[[int], Any]") -> int:
+    address, device = value.data_ptr(), device_of(value)
+    if device is None:
+        device = place(address)
+    facts = (element_type(value.dtype), address % 16 == 0, _is_small(value), device, runtime)
     code = _pointers.get(facts)
     return _pointers.setdefault(facts, next(_codes)) if code is None else code
 

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections import Counter
 
-from nbxrt.launch import checking
+from nbxrt.launch import checking, keys
 from nbxrt.launch.kernel import Kernel
 
 TYPE_CHECKING = False
@@ -34,6 +34,8 @@ class Session:
         self.fallbacks: Counter[str] = Counter()
         self.compiled = 0
         self.seen = 0
+        #: The key of an argument, of memory that says nothing by where the vendor has it.
+        self.key = functools.partial(keys.of, place=functools.partial(checking.place, driver.runtime))
         #: By identity, for the hash of a kernel of Triton's is that of its text; none is kept alive.
         self.kernels: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.lock = threading.RLock()  # a finalizer may launch

@@ -136,7 +136,8 @@ def test_a_generated_function_finds_by_values_what_it_finds_by_keys(has_plan, si
         options = dict.fromkeys(("enter", "exit", "hooks", "runtime", "compilation"))
         launch = finding.finder("add", parameters, parts, plan, (), {
             **{f"_nbx_{name}": value for name, value in options.items()},
-            "_nbx_table": table, "_nbx_miss": miss, "_nbx_ask_device": lambda: 0, "_nbx_variant": None,
+            "_nbx_key": keys.of, "_nbx_table": table, "_nbx_variant": None,
+            "_nbx_miss": miss, "_nbx_ask_device": lambda: 0,
         })  # fmt: skip
         some = [first]
         for _other in range(20):  # like one that was, but for one argument: equal to it where it can be, or any

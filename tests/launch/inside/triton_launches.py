@@ -103,6 +103,32 @@ def test_addresses_of_other_libraries_are_taken(cuda):
     assert len({launch.arguments for launch in simulation.launches()}) == 1
 
 
+def test_memory_that_does_not_say_where_it_is_is_asked_for_at_every_launch(cuda):
+    simulation, runtime = cuda
+    device, host = nbxrt.Device(1, runtime=runtime), np.zeros(64, np.float32)
+    here, there = array(runtime, 64), array(runtime, 64, device=1)
+    near, far, outside = Foreign(here.ptr), Foreign(there.ptr), Foreign((host.ctypes.data + 15) & ~15)
+
+    for _each in range(2):
+        kernels.first_of[(1,)]((near, 5), near)
+        for given in ((near, near, near), (far, far, far), (here, near, here), (there, far, there)):
+            kernels.add[(1,)](*given, 64, BLOCK=64)
+        for given, says in (
+            ((here, far, here), "`x` is on device 0, and `y` on 1"),
+            ((far, near, far), "`x` is on device 1, and `y` on 0"),
+            ((here, outside, here), "argument `y` of `add` is in host memory"),
+            ((outside, outside, outside), "argument `x` of `add` is in host memory"),
+        ):
+            with pytest.raises(nbxrt.ArgumentValueError, match=says):
+                kernels.add[(1,)](*given, 64, BLOCK=64)
+        with pytest.raises(nbxrt.ArgumentValueError, match="argument `pair` of `first_of` is in host memory"):
+            kernels.first_of[(1,)]((outside, 5), near)
+    runtime.sync()
+    device.sync()
+
+    assert sorted(launch.device for launch in simulation.launches()) == [0] * 6 + [1] * 4
+
+
 def test_a_launch_goes_to_the_current_stream(cuda):
     simulation, runtime = cuda
     x = array(runtime, 64)
