@@ -260,7 +260,11 @@ def again(error: NbxrtError) -> NbxrtError:
 
 def shown(value: "Any") -> str:
     """A value as messages quote it: its `repr`, cut where it is long."""
-    said = repr(value)
+    try:
+        said = repr(value)
+    except Exception:  # noqa: BLE001  # the message is about something else; Python itself says no very long integers
+        bits = f" of {value.bit_length()} bits" if isinstance(value, int) else ""
+        return f"<{type(value).__name__}{bits}>"
     return said if len(said) <= 60 else said[:57] + "…"
 
 

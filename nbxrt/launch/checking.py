@@ -91,7 +91,12 @@ def arguments(kernel: "Kernel", given: "tuple[Any, ...]") -> "int | None":
     Raises: ArgumentTypeError, ArgumentValueError naming what is no argument of a kernel, is in host memory, or is on
     another device than the first pointer.
     """
-    values = [each for each in _named(kernel, given) if each[0] not in kernel.constants]
+    values = []
+    for name, value in _named(kernel, given):
+        if name in kernel.constants:
+            constant(kernel.name, name, value)
+        else:
+            values.append((name, value))
     return one_device(
         kernel.name, [(name, _one(kernel, name, part)) for name, value in values for part in keys.parts(value)]
     )
@@ -148,14 +153,19 @@ def options(
         ) from error
     unknown = next((name for name in given if name not in parsed.__dict__), "")
     if unknown:
-        close = errors.nearest(unknown, [*names, *parsed.__dict__])
-        what = "no parameter, and no option" if kernel else "no option"
-        raise errors.ArgumentValueError(
-            f"{where}`{unknown}` is {what} of the compiler for `{backend}`",
-            hint=_ELSEWHERE.get(unknown) or (f"did you mean `{close}`?" if close else ""),
-            parameter=unknown,
-        )
+        raise no_option(unknown, kernel, f"the compiler for `{backend}`", [*names, *parsed.__dict__])
     return parsed
+
+
+def no_option(name: str, kernel: str, whose: str, known: "Sequence[str]") -> errors.ArgumentValueError:
+    """The error for what is no option of a compiler; a launch also says the kernel, whose parameter it is not."""
+    close = errors.nearest(name, known)
+    what = f"`{kernel}`: `{name}` is no parameter, and no option" if kernel else f"`{name}` is no option"
+    return errors.ArgumentValueError(
+        f"{what} of {whose}",
+        hint=_ELSEWHERE.get(name) or (f"did you mean `{close}`?" if close else ""),
+        parameter=name,
+    )
 
 
 def one_device(kernel: str, devices: "Iterable[tuple[str, int | None]]") -> "int | None":
@@ -177,19 +187,8 @@ def one_device(kernel: str, devices: "Iterable[tuple[str, int | None]]") -> "int
 
 def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":
     """Check one value; its device where it is a pointer that says so."""
-    if value.__class__ is int:
-        if not -(2**63) <= value < 2**64:
-            raise errors.ArgumentValueError(
-                f"argument `{name}` of `{kernel.name}`: {value} does not fit into 64 bits", parameter=name, value=value
-            )
-        return None
-    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        if not _is_taken(value):
-            raise errors.ArgumentTypeError(
-                f"argument `{name}` of `{kernel.name}` has elements of {value.dtype}, for which Triton has no type",
-                parameter=name,
-                value=value,
-            )
+    if value.__class__ is not int and hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        elements(kernel.name, name, value)
         return pointer(kernel.name, name, value, kernel.session.driver.runtime)
     if hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ():
         raise errors.ArgumentTypeError(
@@ -198,14 +197,61 @@ def _one(kernel: "Kernel", name: str, value: "Any") -> "int | None":
             parameter=name,
             value=value,
         )
+    scalar(kernel.name, name, value)
+    return None
+
+
+def constant(kernel: str, name: str, value: "Any") -> None:
+    """See that a constant is no array. Raises: ArgumentTypeError."""
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        raise errors.ArgumentTypeError(
+            f"argument `{name}` of `{kernel}` is a constant of the compilation, and {errors.shown(value)} an array",
+            hint=f"arrays are parameters that are not declared `{name}: tl.constexpr`",
+            parameter=name,
+            value=value,
+        )
+
+
+@contextlib.contextmanager
+def telling_arguments(kernel: str, given: "Iterable[tuple[str, Any]]") -> "Iterator[None]":
+    """Add the arguments to an error of Triton's, which tells the line of the kernel alone (from Python 3.11 on)."""
+    from triton.compiler.errors import CompilationError
+    from triton.runtime.errors import InterpreterError
+
+    try:
+        yield
+    except (CompilationError, InterpreterError) as error:
+        if hasattr(error, "add_note"):
+            said = ", ".join(f"`{name}` is {errors.shown(value)}" for name, value in given)
+            error.add_note(f"`{kernel}` was given these arguments: {said}")
+        raise
+
+
+def elements(kernel: str, name: str, array: "Any") -> None:
+    """See that Triton has a type for the elements of an array. Raises: ArgumentTypeError."""
+    if not _is_taken(array):
+        raise errors.ArgumentTypeError(
+            f"argument `{name}` of `{kernel}` has elements of {array.dtype}, for which Triton has no type",
+            parameter=name,
+            value=array,
+        )
+
+
+def scalar(kernel: str, name: str, value: "Any") -> None:
+    """See that what is no array is an argument of kernels. Raises: ArgumentTypeError, ArgumentValueError."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise errors.ArgumentValueError(
+            f"argument `{name}` of `{kernel}`: {errors.shown(value)} does not fit into 64 bits",
+            parameter=name,
+            value=value,
+        )
     if not _is_taken(value):
         raise errors.ArgumentTypeError(
-            f"argument `{name}` of `{kernel.name}` is {type(value).__name__} {value!r}, which no kernel takes",
+            f"argument `{name}` of `{kernel}` is {type(value).__name__} {errors.shown(value)}, which no kernel takes",
             hint=_instead_of(value),
             parameter=name,
             value=value,
         )
-    return None
 
 
 def _instead_of(value: "Any") -> str:

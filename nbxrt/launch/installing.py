@@ -287,4 +287,4 @@ def _interpret(chosen: "Runtime", made: Installed) -> None:
     from nbxrt.launch.interpreting import HostDriver, interpreted_call
 
     _activate(HostDriver(chosen), made)
-    _replace(GridExecutor, "__call__", interpreted_call(chosen, GridExecutor.__call__), made)
+    _replace(GridExecutor, "__call__", interpreted_call(chosen, facts, GridExecutor.__call__), made)

@@ -1,5 +1,8 @@
 """Triton's interpreter on memory of the processor: the kernels' own Python runs, and no byte is copied."""
 
+import inspect
+import sys
+
 from nbxrt import errors
 from nbxrt.launch import checking
 from nbxrt.launch.benchmarking import measure_on_host
@@ -10,7 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.launch.versions import Facts
     from nbxrt.runtime import Runtime
+
+#: Classes of Triton's own whose objects a kernel takes.
+_OF_TRITON = ("InterpretedFunction", "JITFunction", "constexpr", "TensorDescriptor")
 
 
 class HostDriver:
@@ -40,8 +47,8 @@ class HostDriver:
 class Pointer:
     """An array as the interpreter takes it: what it would copy to the host is on the host, and is itself."""
 
-    def __init__(self, array: DeviceArray) -> None:
-        self._address = array.data_ptr()
+    def __init__(self, array: "Any") -> None:
+        self._address: int = array.data_ptr()
         self.dtype = array.dtype
         self._array = array  # kept for as long as the kernel runs
 
@@ -73,41 +80,103 @@ class Pointer:
         return ()
 
 
-def interpreted_call(runtime: "Runtime", original: "Callable[..., Any]") -> "Callable[..., Any]":
-    """The call of an interpreted kernel on its grid, with arrays of the runtime among the arguments."""
+def interpreted_call(runtime: "Runtime", facts: "Facts", original: "Callable[..., Any]") -> "Callable[..., Any]":
+    """The call of an interpreted kernel on its grid, with arrays of the runtime among the arguments.
+
+    Everything is looked at before the kernel begins, as it is on a device.
+    """
+    options = _options()
 
     def call(executor: "Any", *given: "Any", **named: "Any") -> "Any":
-        title, names = executor.fn.__name__, executor.arg_names
-        if not callable(executor.grid):
-            executor.grid = checking.extents(executor.grid, title)
-        positional = [_argument(runtime, title, name, value) for name, value in zip(names, given, strict=False)]
-        by_name = {name: _argument(runtime, title, name, value) for name, value in named.items()}
-        return original(executor, *positional, *given[len(positional) :], **by_name)
+        title = executor.fn.__name__
+        names, grid = executor.arg_names, executor.grid
+        arguments = _bound(executor.fn, title, given, named, options)
+        executor.grid = checking.extents(grid(arguments) if callable(grid) else grid, title)
+
+        def taken(name: str, value: "Any") -> "Any":
+            if name in executor.constexprs:
+                checking.constant(title, name, value)
+            elif name in arguments:
+                return _argument(runtime, facts, title, name, value)
+            return value
+
+        positional = [taken(name, value) for name, value in zip(names, given, strict=False)]
+        by_name = {name: taken(name, value) for name, value in named.items()}
+        with checking.telling_arguments(title, arguments.items()):
+            return original(executor, *positional, *given[len(positional) :], **by_name)
 
     return call
 
 
-def _argument(runtime: "Runtime", kernel: str, name: str, value: "Any") -> "Any":
+def _options() -> "set[str]":
+    """The options of all compilers that Triton has, which the interpreter passes over; empty where none says them."""
+    import dataclasses
+
+    from triton.backends import backends
+
+    modules = [vars(sys.modules[backend.compiler.__module__]) for backend in backends.values()]
+    classes = [each for module in modules for each in module.values() if isinstance(each, type)]
+    found = {field.name for each in classes if dataclasses.is_dataclass(each) for field in dataclasses.fields(each)}
+    return found and found | {"grid", "warmup"}  # Triton 3.5 passes on all that its `run` was called with
+
+
+def _bound(
+    function: "Any", title: str, given: "tuple[Any, ...]", named: "dict[str, Any]", options: "set[str]"
+) -> "dict[str, Any]":
+    """The values of all parameters by name. Raises: ArgumentTypeError, ArgumentValueError naming what does not fit."""
+    signature = inspect.signature(function)
+    own = {name: value for name, value in named.items() if name in signature.parameters}
+    for name in named:
+        if name not in own and options and name not in options:
+            raise checking.no_option(name, title, "Triton's compilers", [*signature.parameters, *options])
+    try:
+        bound = signature.bind(*given, **own)
+    except TypeError as error:
+        raise errors.ArgumentTypeError(f"`{title}`: {error}") from None
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def _argument(runtime: "Runtime", facts: "Facts", kernel: str, name: str, value: "Any") -> "Any":
     """One argument for the interpreter. Raises: ArgumentTypeError, ArgumentValueError by its name."""
-    if isinstance(value, DeviceArray):
-        if not value.memory.on_host or value.runtime is not runtime:
-            raise errors.ArgumentValueError(
-                f"argument `{name}` of `{kernel}` is memory of {value.device}, and the kernel runs on {runtime!r}",
-                parameter=name,
-                value=value,
-            )
-        return Pointer(value)
     if value.__class__ is tuple:
-        return tuple(_argument(runtime, kernel, name, each) for each in value)
+        return tuple(_argument(runtime, facts, kernel, name, each) for each in value)
+    if isinstance(value, tuple):
+        return type(value)(*(_argument(runtime, facts, kernel, name, each) for each in value))
     if type(value).__name__ == "TensorDescriptor" and isinstance(getattr(value, "base", None), DeviceArray):
         import dataclasses
 
-        return dataclasses.replace(value, base=_argument(runtime, kernel, name, value.base))
-    if hasattr(value, "__array_interface__") and not hasattr(value, "data_ptr") and getattr(value, "shape", ()) != ():
+        return dataclasses.replace(value, base=_argument(runtime, facts, kernel, name, value.base))
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return _pointer(runtime, kernel, name, value)
+    if hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ():
         raise errors.ArgumentTypeError(
             f"argument `{name}` of `{kernel}` is {type(value).__name__}, and a kernel takes arrays of nbxrt",
             hint="`nbxrt.asarray` makes one of it without a copy",
             parameter=name,
             value=value,
         )
+    if type(value).__name__ not in _OF_TRITON:
+        checking.scalar(kernel, name, value)
+    if isinstance(value, bool) and not facts.interprets_bools:
+        raise errors.ArgumentTypeError(
+            f"argument `{name}` of `{kernel}` is {value}, and the interpreter of this Triton takes no bool",
+            hint=f"pass {int(value)}, or declare it `tl.constexpr`",
+            parameter=name,
+            value=value,
+        )
     return value
+
+
+def _pointer(runtime: "Runtime", kernel: str, name: str, value: "Any") -> "Any":
+    """An array for the interpreter; what has a storage of its own, as torch's, it takes as it is."""
+    checking.elements(kernel, name, value)
+    if not isinstance(value, DeviceArray):
+        return value if hasattr(value, "untyped_storage") else Pointer(value)
+    if not value.memory.on_host or value.runtime is not runtime:
+        raise errors.ArgumentValueError(
+            f"argument `{name}` of `{kernel}` is memory of {value.device}, and the kernel runs on {runtime!r}",
+            parameter=name,
+            value=value,
+        )
+    return Pointer(value)

@@ -408,7 +408,8 @@ class Kernel:
         given, named = self._as_called(arguments)
         _demand_cache()
         try:
-            compiled = self.session.run(self.jit, *given, grid=grid[:3], warmup=True, **named, **options)
+            with checking.telling_arguments(self.name, zip(self.names, arguments, strict=True)):
+                compiled = self.session.run(self.jit, *given, grid=grid[:3], warmup=True, **named, **options)
         except OSError as error:
             raise _cannot_keep(error) from error
         compiled._init_handles()  # noqa: SLF001  # loads the binary; says where the device's limits do not allow it

@@ -24,6 +24,7 @@ class Facts:
         descriptors_round: bool = True,
         descriptors_mended: bool = True,
         descriptors_widen: bool = False,
+        interprets_bools: bool = True,
     ) -> None:
         #: Pointers after the arguments, in order; `<name>_size` and `<name>_align` of the metadata say how much room.
         self.hidden = hidden
@@ -37,12 +38,20 @@ class Facts:
         self.descriptors_mended = descriptors_mended
         #: Of pairs of 4 bits in a byte, the extents behind the description count the halves too.
         self.descriptors_widen = descriptors_widen
+        #: The interpreter takes arguments that are True or False.
+        self.interprets_bools = interprets_bools
 
 
 KNOWN = {
     (3, 5): Facts(descriptors_round=False, descriptors_mended=False, descriptors_widen=True),
-    (3, 6): Facts(looks_for_torch_once=True, descriptors_round=False, descriptors_mended=False, descriptors_widen=True),
-    (3, 7): Facts(looks_for_torch_once=True),
+    (3, 6): Facts(
+        looks_for_torch_once=True,
+        descriptors_round=False,
+        descriptors_mended=False,
+        descriptors_widen=True,
+        interprets_bools=False,
+    ),
+    (3, 7): Facts(looks_for_torch_once=True, interprets_bools=False),
     (3, 8): Facts(),
     (3, 9): Facts(),
 }

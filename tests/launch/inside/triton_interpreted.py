@@ -14,6 +14,7 @@ nbxrt.triton.install("host")
 
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
+from arrays import Foreign  # noqa: E402
 
 
 @triton.jit
@@ -142,22 +143,86 @@ def test_an_autotuner_needs_no_device(random):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("call", "error", "says"),
     [
-        (lambda given: [np.zeros(4, np.float32), *given[1:]], "argument `x` of `add` is ndarray"),
-        (lambda given: [*given[:2], np.zeros(4), *given[3:]], "argument `out` of `add` is ndarray"),
+        (lambda x: add[(1,)](np.zeros(4, np.float32), x, x, 4, BLOCK=4), TypeError, "argument `x` of `add` is ndarray"),
+        (lambda x: add[(1,)](x, x, np.zeros(4), 4, BLOCK=4), TypeError, "argument `out` of `add` is ndarray"),
+        (lambda x: add[(1,)](x, x, "x", 4, BLOCK=4), TypeError, "argument `out` of `add` is str 'x', which no kernel"),
+        (lambda x: add[(1,)](x, x, x.buffer(), 4, BLOCK=4), TypeError, "argument `out` of `add` is Buffer"),
+        (lambda x: add[(1,)](x, nbxrt.zeros(4, "complex64"), x, 4, BLOCK=4), TypeError, "`y` of `add` has elements of"),
+        (lambda x: add[(1,)](x, x, x, n=[4], BLOCK=4), TypeError, r"argument `n` of `add` is list \[4\], which no"),
+        (lambda x: add[(1,)](x, x, x, (4, b"4"), BLOCK=4), TypeError, "argument `n` of `add` is bytes b'4', which no"),
+        (lambda x: add[(1,)](x, x, x, np.int32(4), BLOCK=4), TypeError, "(?s)argument `n` of `add` is int32.*a Python"),
+        (lambda x: add[(1,)](x, x, x, 4, BLOCK=x), TypeError, "argument `BLOCK` of `add` is a constant of the compila"),
+        (
+            lambda x: add[(1,)](x, x, x, 2**64, BLOCK=4),
+            ValueError,
+            "argument `n` of `add`: 1844.* not fit into 64 bits",
+        ),
+        (lambda x: add[(1,)](x, x, x, -(10**9999), BLOCK=4), ValueError, "`n` of `add`: <int of 33216 bits> does not"),
+        (lambda x: add[(1,)](x, x, x, BLOCK=4), TypeError, "`add`: missing a required argument: 'n'"),
+        (lambda x: add[(1,)](x, x, x, 4, 4, 4), TypeError, "`add`: too many positional arguments"),
+        (lambda x: add[(1,)](x, x, x, 4, BLOCK=4, num_warp=4), ValueError, "(?s)`num_warp` is no para.*`num_warps`"),
+        (lambda x: add[(1,)](x, x, x, 4, BLOCK=4, stream=0), ValueError, "(?s)`stream` is no parameter.*`with stream"),
+        (lambda x: add[(-1,)](x, x, x, 4, BLOCK=4), ValueError, "the grid's x of `add` is -1"),
+        (lambda x: add[lambda _meta: (1, -1)](x, x, x, 4, BLOCK=4), ValueError, "the grid's y of `add` is -1"),
+        (
+            lambda x: add[lambda _meta: 1](x, x, x, 4, BLOCK=4),
+            TypeError,
+            "the grid of `add` is a tuple of one to three",
+        ),
     ],
 )
-def test_arrays_of_numpy_are_refused_by_the_arguments_name(change, says):
-    given = [nbxrt.zeros(4), nbxrt.zeros(4), nbxrt.zeros(4), 4]
+def test_bad_input_is_refused_by_name_before_the_kernel_begins(call, error, says):
+    x = nbxrt.from_numpy(np.ones(4, np.float32))
 
-    with pytest.raises(nbxrt.ArgumentTypeError, match=says):
-        add[(1,)](*change(given), BLOCK=4)
+    with pytest.raises(error, match=says) as caught:
+        call(x)
+
+    assert isinstance(caught.value, nbxrt.ArgumentError)
+    assert x.numpy().tolist() == [1] * 4
 
 
-def test_a_negative_grid_is_refused():
-    with pytest.raises(nbxrt.ArgumentValueError, match="the grid's x of `add` is -1"):
-        add[(-1,)](*[nbxrt.zeros(4)] * 3, 4, BLOCK=4)
+def test_a_grid_by_a_function_is_given_the_arguments_as_they_were_written():
+    x, seen = nbxrt.zeros(4), []
+
+    def grid(arguments):
+        seen.append(arguments)
+        return (triton.cdiv(arguments["n"], arguments["BLOCK"]), x.ndim)
+
+    add[grid](x, y=x, out=x, n=4, BLOCK=4, num_warps=4)
+
+    assert seen == [{"x": x, "y": x, "out": x, "n": 4, "BLOCK": 4}]
+
+
+def test_a_truth_value_is_taken_or_refused_by_name():
+    x = nbxrt.zeros(4)
+
+    if triton.__version__.startswith(("3.6", "3.7")):
+        with pytest.raises(nbxrt.ArgumentTypeError, match=r"(?s)argument `n` of `add` is True, and the .* pass 1, or"):
+            add[(1,)](x, x, x, True, BLOCK=4)
+    else:
+        add[(1,)](x, x, x, True, BLOCK=4)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors have no notes")
+def test_what_fails_in_a_kernel_tells_its_arguments_too():
+    x = nbxrt.zeros(4)
+
+    with pytest.raises(triton.runtime.errors.InterpreterError) as caught:
+        add[(1,)](x, 5, x, 4, BLOCK=4)
+
+    (note,) = caught.value.__notes__
+    assert note.startswith("`add` was given these arguments: `x` is DeviceArray(shape=(4,), ")
+    assert ", `y` is 5, `out` is " in note
+
+
+def test_an_address_of_another_library_is_taken():
+    x, out = np.arange(4, dtype=np.float32), nbxrt.zeros(4)
+
+    add[(1,)](Foreign(x.ctypes.data), nbxrt.asarray(x), out, 4, BLOCK=4)
+
+    assert out.numpy().tolist() == [0, 2, 4, 6]
 
 
 def test_a_closed_array_is_refused():

@@ -863,6 +863,12 @@ def test_a_graph_keeps_scratch(whose, cuda):
 # what is refused
 
 
+class Big(int):
+    """An integer that is not Python's own."""
+
+    __slots__ = ()
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
@@ -874,6 +880,10 @@ def test_a_graph_keeps_scratch(whose, cuda):
         (lambda x: kernels.constant[(1,)](x, [1, 2]), TypeError, r"`value` of `constant` is \[1, 2\], and unhashable"),
         (lambda x: kernels.constant[(1,)](x, (1, {})), TypeError, "argument `value` of `constant` is "),
         (lambda x: kernels.add[(1,)](x, x, x, np.int32(1), BLOCK=64), TypeError, "argument `n` of `add` is int32"),
+        (lambda x: kernels.add[(1,)](x, x, x, 10**9999, BLOCK=64), ValueError, "`n` of `add`: <int of 33216 bits> "),
+        (lambda x: kernels.add[(1,)](x, x, x, Big(2**64), BLOCK=64), ValueError, "`n` of `add`: 1844.* not fit"),
+        (lambda x: kernels.add[(1,)](x, x, x, [0] * 999, BLOCK=64), TypeError, "`n` of `add` is list .{58}, which no"),
+        (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=x), TypeError, "`BLOCK` of `add` is a constant of"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warp=1), ValueError, "`num_warp` is no parameter"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps=3), ValueError, "num_warps must be a power of 2"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps="4"), ValueError, "`add`: the compiler for"),
@@ -961,6 +971,19 @@ def test_a_first_launch_that_the_vendor_refuses_leaves_a_kernel_as_it_was(cuda, 
         kernel[(1,)](x, x, x, 64, BLOCK=64)
 
     assert "miss" not in called(lambda: kernel[(1,)](x, x, x, 64, BLOCK=64))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors have no notes")
+def test_what_the_compiler_refuses_tells_the_arguments_too(cuda):
+    _simulation, runtime = cuda
+    x = array(runtime, 64)
+
+    with pytest.raises(triton.compiler.errors.CompilationError) as caught:
+        kernels.add[(1,)](x, 5, x, 64, BLOCK=64)
+
+    (note,) = caught.value.__notes__
+    assert note.startswith("`add` was given these arguments: `x` is DeviceArray(shape=(64,), ")
+    assert ", `y` is 5, `out` is " in note
 
 
 def test_what_is_left_to_triton_has_its_options_checked_too(cuda, monkeypatch):
