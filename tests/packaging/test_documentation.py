@@ -12,9 +12,11 @@ import pytest
 
 import nbxrt
 from copies import run
-from nbxrt import errors
+from nbxrt import descriptions, errors
 from nbxrt.binding import search
+from nbxrt.binding.variants import calls_in
 from nbxrt.cli.doctor import environment
+from nbxrt.compiled import INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,6 +72,33 @@ def test_the_vendor_of_the_readme_lacks_nothing_but_the_operations_it_leaves_out
     faults = nbxrt.validate(file)
 
     assert {fault.reference for fault in faults} == {"missing-operation"}
+
+
+#: Files that say the name of a backend or a vendor's function, and why.
+_NAMING = {
+    "catalogue/schema.py": "examples that editors show",
+    "catalogue/schema_extends.py": "examples that editors show",
+    "catalogue/schema_origin.py": "examples that editors show",
+    "launch/driver.py": "what PyTorch calls every GPU",
+    "launch/streams.py": "what PyTorch calls every GPU",
+    "simulation/__init__.py": "an example in the docstring",
+    "verifying/__init__.py": "an example in the docstring",
+}
+
+
+def test_no_line_of_python_names_a_vendors_backend_or_function(root: Path) -> None:
+    vendors = [name for name in INDEX if name != "host"]  # which is also a word of the contract
+    names = {*vendors, *(symbol for vendor in vendors for symbol in _functions(vendor))}
+
+    naming = {
+        file.relative_to(root / "nbxrt").as_posix(): sorted(said)
+        for file in _sources(root)
+        if file.parent.name != "compiled" and (said := names & _quoted(file))
+    }
+
+    assert len(names) > 400
+    assert {file: said for file, said in naming.items() if file not in _NAMING} == {}
+    assert sorted(naming) == sorted(_NAMING)
 
 
 def test_every_variable_in_the_code_is_documented(root: Path) -> None:
@@ -152,6 +181,21 @@ def _anchors(page: Path) -> set[str]:
 
 def _page(root: Path, name: str) -> str:
     return (root / "docs" / name).read_text("utf-8")
+
+
+def _functions(vendor: str) -> Iterator[str]:
+    """The functions of a vendor's that its backend calls."""
+    for _line, variants in descriptions.built_in(vendor)["operations"].values():
+        for form, *_range, what, _results in variants:
+            if form == "call":
+                yield from what[0]
+            elif form == "steps":
+                yield from (symbol for symbols, _role in calls_in(what[2]) for symbol in symbols)
+
+
+def _quoted(file: Path) -> set[str]:
+    """The words that stand in quotes of their own in a file."""
+    return set(re.findall(r"[\"'](\w+)[\"']", file.read_text("utf-8")))
 
 
 def _sources(root: Path) -> Iterator[Path]:
