@@ -1,7 +1,7 @@
 """A first draft of a backend file, made after another one: complete and valid, with marks at all that must be checked.
 
-What a base says of its own vendor alone (its packages, its PCI number, its key in Triton) is left out and noted. The
-names are derived by prefixes.py, and yaml_text.py writes the file.
+What a base says of its own vendor alone (its packages, its PCI number, how it explains codes) is left out and noted.
+The names are derived by prefixes.py, and yaml_text.py writes the file.
 """
 
 from __future__ import annotations
@@ -100,6 +100,10 @@ def _library(
         left_out[f"libraries.{role}.search"] = gone
     if "identity" in library:
         left_out[f"libraries.{role}"] = [{"identity": library["identity"]}]
+    explains = library.get("status", {}).get("explains")
+    if explains:
+        renamed["status"] = {key: value for key, value in renamed["status"].items() if key != "explains"}
+        left_out[f"libraries.{role}.status"] = [{"explains": explains}]
     if "hint" in library:
         renamed["hint"] = f"{MARK}: say how people get this library"
     return renamed

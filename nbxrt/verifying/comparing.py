@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from nbxrt.catalogue.forms import C_TYPES
 from nbxrt.catalogue.layouts import SIZES
 
 if TYPE_CHECKING:
@@ -116,9 +117,19 @@ def differences(answer: Mapping[str, Any], takes: list[Type], returns: Type) -> 
     else:
         for at, (declared, stated) in enumerate(zip(given, takes, strict=True), 1):
             if not agrees(declared, stated):
-                yield f"parameter {at} is {said(declared)} in the header, and {stated} in the file"
+                here = f"{stated} in the file{_mend(declared, stated)}"
+                yield f"parameter {at} is {said(declared)} in the header, and {here}"
     if not agrees(answer["returns"], returns):
         yield f"returns {said(answer['returns'])} in the header, and {returns} in the file"
+
+
+def _mend(declared: Mapping[str, Any], stated: Type) -> str:
+    """What says the declared type in the file, where it is a number, or both are pointers to numbers."""
+    if declared["kind"] == stated.kind == "pointer" and stated.to is not None:
+        return _mend(declared["to"], stated.to)
+    is_value = stated.kind in ("integer", "float") or (stated.kind == "pointer" and stated.to is None)
+    meant = (name for name in C_TYPES if is_value and name != "pointer" and agrees(declared, scalar(name)))
+    return next((f"; it is `type: {name}`" for name in meant), "")
 
 
 def agrees(declared: Mapping[str, Any], stated: Type) -> bool:

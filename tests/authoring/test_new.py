@@ -86,6 +86,8 @@ def test_what_is_the_bases_alone_is_left_out_and_told() -> None:
     assert "nvidia" not in str(draft["libraries"]["runtime"]["search"])
     assert "#   triton: {keys: [nvidia], target: cuda, architecture: [10, 1]}" in text
     assert {*re.findall(r"#   ([a-z]+): \{", text)} >= {"presence", "interop", "binaries"}
+    assert "#   explains: [{code: 35, driver: missing" in text
+    assert "NVIDIA" not in str(draft)  # nor would a user read of another vendor's driver
     assert (draft["name"], draft["title"]) == ("musa", "MUSA")
 
 

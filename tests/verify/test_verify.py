@@ -136,24 +136,26 @@ CONTRADICTIONS = {
     "a narrower parameter": (
         ("toyFill(void *address, int value, size_t nbytes)", "toyFill(void *address, int value, unsigned nbytes)"),
         "operations.memset",
-        "`toyFill` parameter 3 is a 32-bit unsigned integer in the header, and a 64-bit unsigned integer in the file",
+        "`toyFill` parameter 3 is a 32-bit unsigned integer in the header, and a 64-bit unsigned integer in the file; "
+        "it is `type: uint`",
     ),
     "another sign": (
         ("toySetDevice(int device)", "toySetDevice(unsigned device)"),
         "operations.set_device",
         "`toySetDevice` parameter 1 is a 32-bit unsigned integer in the header, and a 32-bit signed "
-        "integer in the file",
+        "integer in the file; it is `type: uint`",
     ),
     "a number for a pointer": (
         ("toyStreamSync(toyStream_t stream)", "toyStreamSync(unsigned long long stream)"),
         "operations.stream_sync",
-        "`toyStreamSync` parameter 1 is a 64-bit unsigned integer in the header, and a pointer in the file",
+        "`toyStreamSync` parameter 1 is a 64-bit unsigned integer in the header, and a pointer in the file; "
+        "it is `type: uint64`",
     ),
     "a wider cell": (
         ("toyDeviceCount(int *count)", "toyDeviceCount(size_t *count)"),
         "operations.device_count",
         "`toyDeviceCount` parameter 1 is a pointer to a 64-bit unsigned integer in the header, and a pointer to a "
-        "32-bit signed integer in the file",
+        "32-bit signed integer in the file; it is `type: uint64`",
     ),
     "no result": (
         ("toyError_t toySync(void)", "void toySync(void)"),
