@@ -43,7 +43,7 @@ format: ## format the code and mend what ruff can mend
 	@$(VENV)/bin/ruff format
 	@$(VENV)/bin/ruff check --fix
 
-generate: ## write the compiled modules, the typing stub and the JSON Schema from schema/ and backends/
+generate: ## write what follows from schema/ and backends/: compiled modules, typing stub, JSON Schema, docs/operations.md
 	@scripts/setup-venv.sh test
 	@$(VENV)/bin/python -m nbxrt.catalogue.schema
 	@$(VENV)/bin/python -m nbxrt.catalogue.compiling

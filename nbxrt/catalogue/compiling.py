@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nbxrt.catalogue import compiling_steps, encodings, inheritance, reading, sources, stubs
+from nbxrt.catalogue import compiling_steps, encodings, inheritance, operations_page, reading, sources, stubs
 from nbxrt.catalogue import contract as contracts
 from nbxrt.catalogue.model import (
     Backend,
@@ -357,12 +357,13 @@ def _variant(
 
 
 def written(root: Path) -> dict[Path, str]:
-    """The text of every generated module, by path: the compiled descriptions and the typing stub."""
+    """The text of every generated file, by path: compiled descriptions, the typing stub, the page of operations."""
     contract_data, _line = _read(root / "schema" / "operations.yaml", root)
     contract = compile_contract(contract_data)
     folder = root / "nbxrt" / "compiled"
     texts = {
         root / "nbxrt" / "operations.pyi": stubs.write(contract_data),
+        root / "docs" / "operations.md": operations_page.write(contract_data),
         folder / "contract.py": _module("schema/operations.yaml", "CONTRACT", contract),
     }
     index: dict[str, Any] = {}

@@ -83,7 +83,7 @@ def _documented(entry: dict[str, Any], data: dict[str, Any]) -> str:
         more.append(f"Returns: {', '.join(entry['gives'])}.")
     if "released_by" in entry:
         more.append(f"Released by `{entry['released_by']}`.")
-    more.append(f"Raises: {', '.join(_raised(entry, data))}.")
+    more.append(f"Raises: {', '.join(raised(entry, data))}.")
     body = "\n".join(f"        {line}" for line in more)
     return f"{entry['says']}\n\n{body}\n        "
 
@@ -100,7 +100,7 @@ def _parameters_by_meaning(entry: dict[str, Any], data: dict[str, Any]) -> dict[
     return found
 
 
-def _raised(entry: dict[str, Any], data: dict[str, Any]) -> list[str]:
+def raised(entry: dict[str, Any], data: dict[str, Any]) -> list[str]:
     """The classes of errors, the general one with the kinds that are to be expected."""
     raised = ["ArgumentError"] if entry["takes"] else []
     raised += [] if entry.get("required") else ["CapabilityError"]
