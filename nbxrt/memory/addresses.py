@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from nbxrt.memory.allocator import DeviceAllocator
+    from nbxrt.memory.requests import Requests
 
 
 class Owner:
@@ -27,21 +27,21 @@ class Owner:
         return f"<nbxrt {self.kind} memory at {self.address:#x}, {self.nbytes} bytes{where}>"
 
 
-def owner_of(account: "DeviceAllocator", ptr: int) -> "Owner | None":
+def owner_of(requests: "Requests", ptr: int) -> "Owner | None":
     """The block that an address lies in, also in its middle; None when none is held there."""
-    entry = account.live.get(ptr)
+    entry = requests.live.get(ptr)
     if entry is not None:
         return Owner("device", ptr, entry.nbytes, entry.tally.device, entry.stream)
-    for address, entry in account.live.copy().items():
+    for address, entry in requests.live.copy().items():
         if address <= ptr < address + entry.nbytes:
             return Owner("device", address, entry.nbytes, entry.tally.device, entry.stream)
-    for address, block in account.pinned_blocks().items():
+    for address, block in requests.pinned_blocks().items():
         if address <= ptr < address + block.nbytes:
             return Owner("pinned", address, block.nbytes, -1, 0)
     return None
 
 
-def refuse(account: "DeviceAllocator", pointer: "Any", what: str) -> None:
+def refuse(requests: "Requests", pointer: "Any", what: str) -> None:
     """Refuse an address that is not held. 0 is nothing.
 
     Raises: ArgumentTypeError, InteriorPointerError, DoubleFreeError, PointerError.
@@ -49,7 +49,7 @@ def refuse(account: "DeviceAllocator", pointer: "Any", what: str) -> None:
     ptr = checking.address(what, pointer)
     if not ptr:
         return
-    owner = owner_of(account, ptr)
+    owner = owner_of(requests, ptr)
     if owner is not None and owner.address == ptr:
         said = f"`{what}`: {ptr:#x} is {owner.kind} memory"
         raise errors.PointerError(said, hint="device memory goes to `free`, pinned memory to `free_host`", value=ptr)
@@ -61,6 +61,6 @@ def refuse(account: "DeviceAllocator", pointer: "Any", what: str) -> None:
             address=owner.address,
             nbytes=owner.nbytes,
         )
-    if any(policy.was_freed(ptr) for policy in account.policies()):
+    if any(policy.was_freed(ptr) for policy in requests.devices.policies()):
         raise errors.DoubleFreeError(f"`{what}`: the memory at {ptr:#x} was freed already", value=ptr)
     raise errors.PointerError(f"`{what}`: {ptr:#x} is no address of this account's memory", value=ptr)

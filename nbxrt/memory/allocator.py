@@ -8,13 +8,12 @@ from nbxrt.locks import RLock
 from nbxrt.memory import addresses, checking
 from nbxrt.memory.captures import Captures, follow
 from nbxrt.memory.classwide import classwide
-from nbxrt.memory.entries import Direct, Entry, this_thread
-from nbxrt.memory.exclusive import Reentered
-from nbxrt.memory.home import Home
+from nbxrt.memory.devices import Devices
 from nbxrt.memory.hotpath import make_paths
 from nbxrt.memory.pinned import PinnedPool
-from nbxrt.memory.policies import Policy, check_name, make_policy
-from nbxrt.memory.reclaiming import Reclaiming
+from nbxrt.memory.policies import check_name
+from nbxrt.memory.requests import Requests
+from nbxrt.memory.streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +22,11 @@ if TYPE_CHECKING:
 
     from nbxrt.memory.addresses import Owner
     from nbxrt.memory.layers import Layer
+    from nbxrt.memory.policies import Policy
     from nbxrt.runtime import Runtime
 
 #: The variable that names the policy.
 VARIABLE = "NBXRT_ALLOCATOR"
-
-_NOTHING: "dict[Any, Any]" = {}
 
 
 def account_of(runtime: "Runtime") -> "DeviceAllocator":
@@ -66,31 +64,21 @@ class DeviceAllocator:
         checked("`DeviceAllocator`", runtime)
         if policy is None:
             asked = os.environ.get(VARIABLE, "").strip()
-            self._policy_name = check_name(asked, f"{VARIABLE}={asked!r}") if asked else "auto"
+            name = check_name(asked, f"{VARIABLE}={asked!r}") if asked else "auto"
         else:
-            self._policy_name = check_name(policy, "`policy`")
+            name = check_name(policy, "`policy`")
         self.runtime = runtime
-        #: What stands for each block that is held, by its address.
-        self.live: dict[int, Any] = {}
-        #: The bins by device, stream and size. With one device it is also found where none is given.
-        self.table: dict[Any, dict[Any, dict[int, Any]]] = {}
-        self._lock = RLock()  # guards the layers
-        self._policies: dict[int, Policy] = {}
-        self._reclaiming = Reclaiming()
-        self._watchers: list[Callable[[int, int, int], object]] = []
-        self._lost: errors.DeviceError | None = None
         #: Captures that are under way.
         self.captures = Captures(runtime)
-        self._count = runtime.device_count()
-        streams = (runtime.description["interop"] or {}).get("streams") or {}
-        self._default_stream, self._thread_stream = streams.get("default"), streams.get("per_thread")
+        self._devices = Devices(runtime, self.captures, name)
+        self._streams = Streams(self._devices, self.captures)
+        self._requests = Requests(self._devices, self._streams, self.pinned_blocks)
+        #: What stands for each block that is held, by its address.
+        self.live = self._requests.live
         self._pinned: PinnedPool | None = None
-        #: Streams that `record_use` named.
-        self._named: set[Any] = set()
-        #: Streams that were to be destroyed while a graph was recorded.
-        self._ending: list[int] = []
         self._layers: list[Layer] = []
-        self._floor = _Floor(self, *make_paths(self, several=self._count > 1))
+        self._lock = RLock()  # guards the layers
+        self._floor = _Floor(self, *make_paths(self._requests))
         self._bind()
         follow(runtime, ref(self))
 
@@ -118,21 +106,8 @@ class DeviceAllocator:
         Raises: as `malloc`.
         """
         size, policy = checking.size("malloc_alone", nbytes), self.policy(device)
-        if self._lost is not None:
-            raise errors.again(self._lost)
-        if not size:
-            return 0
-        entry = policy.alone(size, 0)
-        try:
-            ptr = entry.refill()
-        except errors.OutOfMemoryError as error:
-            ptr = self.rescue(entry, error)
-        except errors.DeviceError as error:
-            self.failed(error)
-            raise
-        entry.tally.hold(size)
-        self.live[ptr] = entry
-        return ptr
+        self._requests.demand_context()
+        return self._requests.obtain(policy.alone(size, 0)) if size else 0
 
     @classwide
     def free(self, ptr: int, stream: "int | None" = None) -> None:
@@ -160,15 +135,14 @@ class DeviceAllocator:
         Raises: ArgumentTypeError; PointerError; DeviceError.
         """
         ptr = checking.address("free_host", ptr)
-        if not ptr:
-            return
         try:
-            self._pinned_pool().free(ptr)
-        except KeyError:
-            self.refuse(ptr, "free_host")
+            is_held = self._pinned is not None and self._pinned.free(ptr)
         except errors.DeviceError as error:
-            if self.failed(error):
+            if self._requests.failed(error):
                 raise
+            return
+        if not is_held:
+            self._requests.refuse(ptr, "free_host")
 
     @classwide
     def record_use(self, ptr: int, stream: int) -> None:
@@ -178,15 +152,14 @@ class DeviceAllocator:
 
         Raises: ArgumentTypeError, ArgumentValueError; PointerError.
         """
-        ptr, key = checking.address("record_use", ptr), self._stream("record_use", stream)
-        self._named.add(key)
+        ptr, key = checking.address("record_use", ptr), self._streams.named("record_use", stream)
         entry = self.live.pop(ptr, None)
         if entry is not None:
             self.live[ptr] = entry if key == entry.stream else entry.use(key)
         elif self._pinned is not None and ptr in self._pinned.live:
             self._pinned.use(ptr, key)
         else:
-            self.refuse(ptr, "record_use")
+            self._requests.refuse(ptr, "record_use")
 
     def is_recorded(self, ptr: int, stream: int) -> bool:
         """Whether `record_use` of the memory on a stream has been called, and calling it again would change nothing.
@@ -213,7 +186,7 @@ class DeviceAllocator:
 
         Raises: ArgumentTypeError.
         """
-        return addresses.owner_of(self, checking.address("owner", ptr))
+        return addresses.owner_of(self._requests, checking.address("owner", ptr))
 
     @classwide
     def memory_allocated(self, device: "int | None" = None) -> int:
@@ -269,7 +242,7 @@ class DeviceAllocator:
         keep = checking.size("trim", keep, "keep")
         if device is not None:
             return self.policy(device).trim(keep)
-        given_back = sum(policy.trim(keep) for policy in list(self._policies.values()))
+        given_back = sum(policy.trim(keep) for policy in self.policies())
         return given_back + (self._pinned.trim(keep) if self._pinned is not None else 0)
 
     @classwide
@@ -307,23 +280,17 @@ class DeviceAllocator:
         Raises: ArgumentTypeError.
         """
         checking.function("register_reclaim_hook", "a function of device and bytes", function)
-        return self._reclaiming.register(function)
+        return self._requests.reclaiming.register(function)
 
     # devices
 
     @classwide
-    def policy(self, device: "int | None" = None) -> Policy:
+    def policy(self, device: "int | None" = None) -> "Policy":
         """The policy of a device, chosen at its first use.
 
         Raises: DeviceIndexError, ArgumentTypeError; DeviceError.
         """
-        ordinal = self._ordinal(device)
-        policy = self._policies.get(ordinal)
-        if policy is None:  # it calls the vendor, and whoever asks meanwhile is not to wait: the first one made counts
-            made = make_policy(Home(self.runtime, ordinal, self.captures), self._policy_name)
-            policy = self._policies.setdefault(ordinal, made)
-            policy.tally.watch = self._told if self._watchers else None
-        return policy
+        return self._devices.policy(device)
 
     @classwide
     def device_count(self) -> int:
@@ -384,7 +351,7 @@ class DeviceAllocator:
 
         Raises: DeviceIndexError; CapabilityError; DeviceError.
         """
-        self.policy(device).admit(self._ordinal(peer))
+        self.policy(device).admit(self._devices.ordinal(peer))
 
     # layers
 
@@ -421,13 +388,7 @@ class DeviceAllocator:
         It is called with the device's lock held, so it must not allocate.
         """
         checking.function("watch", "a function of device, address and bytes", function)
-        self._watchers.append(function)
-        for policy in self.policies():
-            policy.tally.watch = self._told
-
-    def _told(self, device: int, address: int, nbytes: int) -> None:
-        for watcher in self._watchers:
-            watcher(device, address, nbytes)
+        self._devices.watch(function)
 
     @classwide
     def snapshot(self, path: "str | os.PathLike[str] | None" = None) -> "dict[str, Any]":
@@ -459,51 +420,21 @@ class DeviceAllocator:
         `stream_destroy` of the runtime, and so `Stream.close`, does this; call it for streams that others destroy.
         Raises: ArgumentTypeError, ArgumentValueError; DeviceError.
         """
-        stream = checking.handle("forget_stream", stream)
-        if not self._knows(stream):
-            return
-        policies = list(self._policies.values())
-        self.runtime.stream_sync(stream)
-        for streams in list(self.table.values()):
-            streams.pop(stream, None)
-        for policy in policies:
-            policy.forget(stream)
-        if stream in self._named or any(policy.name == "stream_ordered" for policy in policies):
-            for entry in list(self.live.copy().values()):
-                if isinstance(entry, Entry):
-                    entry.forget(stream)
-        if self._pinned is not None:
-            self._pinned.forget(stream)
-        self._named.discard(stream)
-
-    def _knows(self, stream: int) -> bool:
-        """Whether memory may be on a stream."""
-        known = stream in self._named or any(policy.knows(stream) for policy in list(self._policies.values()))
-        return bool(stream) and known
+        self._streams.forget(checking.handle("forget_stream", stream), self._requests, self._pinned)
 
     def must_wait_with(self, stream: int) -> bool:
         """Whether a stream is destroyed later: its memory makes it be waited for, which would spoil a capture."""
-        is_later = self.captures.forbid() and stream not in self.captures and self._knows(stream)
-        if is_later and stream not in self._ending:
-            self._ending.append(stream)
-        return is_later
+        return self._streams.must_wait_with(stream)
 
     def resume(self) -> None:
         """Do what was put off while a graph was recorded; what fails is tried again when memory is given back."""
-        holders: list[Any] = [*self._policies.values(), *filter(None, [self._pinned])]
+        holders: list[Any] = [*self.policies(), *filter(None, [self._pinned])]
         for holder in holders:
             try:
                 holder.resume()
             except errors.DeviceError as error:
-                self.failed(error)
-        for stream in self._ending.copy():
-            try:
-                self._ending.remove(stream)
-                self.runtime.stream_destroy(stream)  # or once more later
-            except ValueError:  # another thread does it, or a finalizer
-                continue
-            except errors.DeviceError as error:
-                self.failed(error)
+                self._requests.failed(error)
+        self._streams.end(self._requests)
 
     def layers(self) -> "tuple[Layer, ...]":
         """The layers, the lowest first."""
@@ -511,109 +442,7 @@ class DeviceAllocator:
 
     def policies(self) -> "tuple[Policy, ...]":
         """The policies of the devices that were used."""
-        return tuple(self._policies.values())
-
-    # what the hot path asks for when a request is not met at once
-
-    def entry(self, nbytes: "Any", device: "Any", stream: "Any") -> "Any":
-        """What stands for a request; None for no bytes. Raises: ArgumentError, DeviceError."""
-        size = (
-            nbytes if nbytes.__class__ is int and 0 <= nbytes <= checking.LARGEST else checking.size("malloc", nbytes)
-        )
-        key = 0 if stream.__class__ is int and not stream else self._stream("malloc", stream)
-        if self._lost is not None:
-            raise errors.again(self._lost)
-        try:
-            policy = self.policy(device)
-        except errors.DeviceError as error:
-            self.failed(error)
-            raise
-        if not size:
-            return None
-        if device is None and self._count > 1 and policy.tally.reserved:
-            self._trust(policy.home.device)
-        bins = self.table.get(policy.home.device, _NOTHING).get(key)
-        if bins is not None and size in bins:
-            return bins[size]
-        try:
-            if bins is None:
-                self._show(policy.home.device, key, policy.bins(key))
-            return policy.entry(size, key)
-        except Reentered:
-            return policy.alone(size, key)
-
-    def _trust(self, device: int) -> None:
-        """Ask this thread's current device no more, as after a launch: memory is on it, so it has a context by now."""
-        if getattr(self.runtime.current, "index", None) is None:
-            from nbxrt.device import make_current
-
-            make_current(self.runtime, device)
-
-    def _show(self, device: int, stream: "Any", bins: "dict[int, Any]") -> None:
-        """Let the hot path find the bins of a stream."""
-        streams = self.table.setdefault(device, {})
-        streams[stream] = bins
-        if stream == 0 and self._default_stream:
-            streams[self._default_stream] = bins
-        if self._count == 1:
-            self.table[None] = streams
-
-    def refilled(self, entry: "Any") -> "tuple[Any, int]":
-        """What `malloc` does where the bin of a request turns out to be empty. Raises: as `malloc`."""
-        try:
-            return entry, entry.refill()
-        except errors.OutOfMemoryError as error:
-            return entry, self.rescue(entry, error)
-        except errors.DeviceError as error:
-            self.failed(error)
-            raise
-        except Reentered:
-            return self.aside(entry)
-
-    def aside(self, entry: "Any") -> "tuple[Direct, int]":
-        """A block of the vendor's `malloc`, for a finalizer that the pool itself has brought to run.
-
-        The pool is locked, so that nobody is asked to free memory. Raises: OutOfMemoryError with all that is known.
-        """
-        policy = self._policies[entry.tally.device]
-        single = policy.alone(entry.nbytes, entry.stream)
-        try:
-            return single, single.refill()
-        except errors.OutOfMemoryError as error:
-            from nbxrt.memory.outofmemory import explained
-
-            raise explained(policy, entry.nbytes, error) from error
-        except errors.DeviceError as error:
-            self.failed(error)
-            raise
-
-    def ordered_after(self, ptr: int, entry: "Any", stream: "Any") -> "Any":
-        """The entry of a block that is freed after the work of another stream too. Raises: ArgumentError; it stays."""
-        try:
-            key = self._stream("free", stream)
-        except errors.ArgumentError:
-            self.live[ptr] = entry
-            raise
-        return entry if key == entry.stream else entry.use(key)
-
-    def rescue(self, entry: "Any", error: errors.OutOfMemoryError) -> int:
-        """An address after everything was done to find memory. Raises: OutOfMemoryError with all that is known."""
-        return self._reclaiming.retry(self._policies[entry.tally.device], entry, error)
-
-    def failed(self, error: errors.DeviceError) -> bool:
-        """Note an error of the vendor's library; whether it is to be raised: of a lost context only the first is."""
-        if not error.sticky:
-            return True
-        first, self._lost = self._lost is None, self._lost or error
-        return first
-
-    def refuse(self, ptr: "Any", what: str) -> None:
-        """Refuse an address that is not held; after a lost context nothing is refused but what is no address.
-
-        Raises: ArgumentTypeError, InteriorPointerError, DoubleFreeError, PointerError.
-        """
-        if self._lost is None or ptr.__class__ is not int:
-            addresses.refuse(self, ptr, what)
+        return self._devices.policies()
 
     def pinned_blocks(self) -> "dict[int, Any]":
         """The blocks of page-locked memory that are held, by address."""
@@ -625,21 +454,6 @@ class DeviceAllocator:
             made = PinnedPool(self.runtime, self.captures)
             pinned = self._pinned = self._pinned or made  # a finalizer, or another thread, may have been quicker
         return pinned
-
-    def _stream(self, function: str, stream: "Any") -> "Any":
-        """A stream as the pools know it: its handle, or (handle, thread) where the handle means each thread's own."""
-        handle = checking.handle(function, stream)
-        if handle == self._default_stream:
-            return 0
-        if handle == self._thread_stream:
-            return handle, this_thread()
-        return handle
-
-    def _ordinal(self, device: "Any") -> int:
-        if device is None:
-            known = 0 if self._count == 1 else getattr(self.runtime.current, "index", None)
-            return self.runtime.get_device() if known is None else known
-        return checking.ordinal(device, self._count)
 
     def __repr__(self) -> str:
         return f"<nbxrt.DeviceAllocator of {self.runtime.name}>"

@@ -105,14 +105,18 @@ def _said_of_processes(facts: "dict[str, Any]") -> "Sequence[str]":
 
 def _next_step(policy: "Policy", facts: "dict[str, Any]") -> str:
     requested, limit = facts["requested"], facts["limit"]
+    missing = requested - facts["free"] if facts["free"] is not None else 0
     others = sum(each.nbytes or 0 for each in facts["processes"])
+    raising = f"free memory, or raise the limit: `limit({policy.home.device}, NBYTES)`"
     if limit is not None and facts["allocated"] + requested > limit:
-        return f"free memory, or raise the limit: `limit({policy.home.device}, NBYTES)`"
+        return raising
     if facts["total"] is not None and requested > facts["total"]:
         return "the request is larger than the device: split it"
     if facts["reserved"] - facts["allocated"] >= requested and policy.name != "expandable":
         return "enough is free but in pieces: `NBXRT_ALLOCATOR=expandable` moves memory to where it is needed"
-    if facts["free"] is not None and others >= requested - facts["free"]:
+    if limit is not None and missing <= 0:
+        return raising
+    if 0 < missing <= others:
         return "other processes hold what is missing: end them, or take `nbxrt.most_free_device()`"
     return "free memory or ask for less; `account.snapshot()` shows who holds what"
 

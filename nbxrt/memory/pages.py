@@ -171,9 +171,12 @@ class PageSource:
         try:
             self._grow(heap, nbytes, is_last=False)
         except errors.OutOfMemoryError:
-            for each in self._heaps:
-                each.join_all()
-            self._grow(heap, nbytes, is_last=True)
+            pass
+        else:
+            return
+        for each in self._heaps:
+            each.join_all()
+        self._grow(heap, nbytes, is_last=True)
 
     def _grow(self, heap: "Heap", nbytes: int, *, is_last: bool) -> None:
         """Back the best range for a request; the last time without spare, and from whatever is free."""

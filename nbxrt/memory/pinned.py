@@ -92,11 +92,14 @@ class PinnedPool:
         self.peak_reserved = max(self.peak_reserved, self.reserved)
         return address
 
-    def _free(self, address: int) -> None:
-        """Take a block back once the work that may use it has finished. Raises: KeyError; DeviceError."""
-        block = self.live.pop(address)
+    def _free(self, address: int) -> bool:
+        """Take a block back once the work that may use it has finished; whether there is such. Raises: DeviceError."""
+        block = self.live.pop(address, None)
+        if block is None:
+            return False
         self.allocated -= block.nbytes
         self._deferred.put(address, block.streams, block)
+        return True
 
     def use(self, address: int, stream: "Any") -> None:
         """Note that a stream uses a block. Raises: KeyError."""

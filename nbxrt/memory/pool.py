@@ -104,6 +104,8 @@ class Bin(Blocks):
             try:
                 number = ordered[index]
             except IndexError:
+                number = 0
+            if not number:  # outside of what was handled: it is no part of the errors that are raised there
                 return pool.find(heap, self.nbytes)
             end = number & ADDRESS
             address = ranges.starts[end]

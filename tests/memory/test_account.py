@@ -386,3 +386,38 @@ class TestLayers:
         account.remove_layer(counts)
         account.malloc(MIB)
         assert counts.nbytes == 3 * MIB
+
+
+def chain(error: BaseException | None) -> list[type[BaseException]]:
+    """The classes of an error and of all that a traceback shows before it."""
+    return [] if error is None else [type(error), *chain(error.__cause__), *chain(error.__context__)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda account, _ptr: account.malloc(-1, 0),
+        lambda account, _ptr: account.malloc("1", 0),
+        lambda account, _ptr: account.malloc([], 0),
+        lambda account, _ptr: account.malloc(512, 7),
+        lambda account, _ptr: account.malloc(512, 0, -1),
+        lambda account, _ptr: account.malloc(1 << 40, 0),
+        lambda account, _ptr: account.malloc(40 * MIB, 0),  # a size that has a bin
+        lambda account, _ptr: account.malloc_alone(1 << 40, 0),
+        lambda account, ptr: account.free(ptr + 8),
+        lambda account, ptr: account.free(ptr, -1),
+        lambda account, _ptr: account.free([]),
+        lambda account, ptr: account.free_host(ptr),
+        lambda account, _ptr: account.record_use(5, 0),
+    ],
+)
+def test_an_error_shows_nothing_of_the_inside_of_the_account(
+    account: nbxrt.DeviceAllocator, simulation: Simulation, call: Callable[[nbxrt.DeviceAllocator, int], object]
+) -> None:
+    simulation.memory = 64 * MIB
+    ptr, _other = account.malloc(MIB, 0), account.malloc(40 * MIB, 0)
+
+    with pytest.raises(nbxrt.NbxrtError) as caught:
+        call(account, ptr)
+
+    assert all(issubclass(each, nbxrt.NbxrtError) for each in chain(caught.value)), chain(caught.value)

@@ -220,6 +220,18 @@ def test_a_finalizer_that_runs_out_of_memory_harms_nothing(
     account.free(ptr)
 
 
+def test_a_limit_that_is_reached_by_what_is_reserved_is_the_next_step_and_no_other_process(
+    pool: nbxrt.DeviceAllocator,
+) -> None:
+    pool.malloc(1024, 0)
+    pool.limit(0, pool.memory_reserved(0) + 2 * MIB)
+
+    with pytest.raises(nbxrt.OutOfMemoryError) as caught:
+        pool.malloc(pool.memory_reserved(0) + MIB, 0)
+
+    assert caught.value.hint == "free memory, or raise the limit: `limit(0, NBYTES)`"
+
+
 def test_memory_that_another_thread_frees_meanwhile_is_found(
     account: nbxrt.DeviceAllocator, simulation: Simulation
 ) -> None:

@@ -514,9 +514,11 @@ class TestThreads:
             def __bool__(self) -> bool:
                 return True
 
-        pool.free(pool.malloc(100 * MIB, 0))
+        ptr = pool.malloc(100 * MIB, 0)
+        found = pool.live[ptr]
+        pool.free(ptr)
         pool.trim()
-        pool.table[0][0][100 * MIB].__class__ = Emptied
+        found.__class__ = Emptied
         pool.limit(0, 50 * MIB)
         pool.register_reclaim_hook(lambda device, _nbytes: pool.limit(device, None))
 

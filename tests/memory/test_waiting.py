@@ -213,6 +213,26 @@ def test_a_key_that_comes_back_as_a_thread_begins_to_wait_is_taken_and_leaves_no
     assert (inside.key, inside.waiting) == ([], [])
 
 
+def test_a_stream_ends_while_another_thread_is_in_the_pool(
+    pool: nbxrt.DeviceAllocator, left: Callable[[], list[Any]]
+) -> None:
+    stream, streams = pool.runtime.stream_create(), pool.policy(0).pool.streams
+    for each in (0, stream):
+        pool.free(pool.malloc(MIB, 0, each))
+
+    with pool.policy(0).pool:
+        assert finishes(lambda: pool.forget_stream(stream))
+
+    assert list(streams) == [0]
+    another = pool.runtime.stream_create()
+    before = pool.memory_reserved(0)
+    ptr = pool.malloc(MIB, 0, another)
+    assert (list(streams), pool.memory_reserved(0)) == ([0, another], before)  # what the stream had serves the next
+    pool.free(ptr)
+    pool.trim()
+    assert left() == []
+
+
 class Above(nbxrt.memory.layers.Layer):
     """A layer of a user's."""
 
