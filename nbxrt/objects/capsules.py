@@ -3,6 +3,7 @@
 import ctypes
 import struct
 import time
+from collections import deque
 
 from nbxrt import descriptions, errors
 from nbxrt.binding.prebuilt import argument
@@ -29,15 +30,14 @@ if TYPE_CHECKING:
 
 #: More dimensions than any library has: a structure that says more is damaged.
 _DIMENSIONS = 64
-#: What reads so many extents or strides, and element types by the number that is read.
-_READERS: "dict[int | None, Any]" = {ndim: struct.Struct(f"@{ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)}
-#: The same for extents with their strides right behind them, as NumPy, CuPy and nbxrt have them.
-_BOTH: "dict[int, Any]" = {ndim: struct.Struct(f"@{2 * ndim}q").unpack_from for ndim in range(_DIMENSIONS + 1)}
-_KINDS = {dlpack.kind_word(kind.code, kind.itemsize * 8): kind for kind in DTYPES.values()}
+#: Element types by DLPack's class, bits and lanes.
+_KINDS = {(kind.code, kind.itemsize * 8, 1): kind for kind in DTYPES.values()}
 
 _name_of = function("PyCapsule_GetName", ctypes.c_char_p)
-_set_name = function("PyCapsule_SetName", ctypes.c_int)
+_set_name = function("PyCapsule_SetName", None)
 
+#: Numbers of DLPack's devices have 32 bits.
+_BEYOND = 1 << 31
 
 #: The type of capsules, which Python has no name for.
 Capsule: type = type(dlpack.new_capsule(LEGACY.name, LEGACY.used, None))
@@ -48,8 +48,9 @@ def place(runtime: "Runtime", code: int, index: int) -> "tuple[str, Device]":
     places = state_of(runtime).places
     found = places.get((code, index))
     if found is None:
-        word = dlpack.place_word(code, index)
-        found = places[code, index] = places[word] = _looked_up(runtime, code, index)
+        if not (-_BEYOND <= code < _BEYOND and -_BEYOND <= index < _BEYOND):
+            raise errors.ExchangeError(f"{code} and {index} are no device type and id of DLPack")
+        found = places[code, index] = _looked_up(runtime, code, index)
     return found
 
 
@@ -76,14 +77,8 @@ def _numbers_of(name: str) -> "tuple[int, ...]":
         return ()
 
 
-#: Functions of other libraries that take structures back, by address.
-_deleters: "dict[int, Callable[[int], None]]" = {}
-
-
-def _deleter_at(address: int) -> "Callable[[int], None]":
-    if address not in _deleters:
-        _deleters[address] = Deleter(address)
-    return _deleters[address]
+#: Functions of other libraries that take structures back, by address; there need be none.
+_deleters: "dict[int, Callable[[int], None] | None]" = {0: None}
 
 
 def asked(value: "Any", stream: "int | None") -> "Any":
@@ -105,19 +100,34 @@ class Imported(Closing, Memory):
 
     __slots__ = ("_deleter", "_process", "_structure")
 
-    _deleter: int
+    __init__ = object.__init__  # what `taken` fills in is all, and the call costs as much
+    #: The same for each, and so of the class: a value more of an object costs as much as all these lines.
+    owner = None
+    readonly = False
+
+    _deleter: "Callable[[int], None] | None"
     _structure: int
 
     def _close(self, _on: "Callable[..., object]") -> None:
         """Give the structure back, with the graphs that are being captured where there are any, as they may use it."""
         self.is_open = False
+        if self._deleter is None:
+            return
         captures = state_of(self.device.runtime).captures
-        if captures and self._deleter:
+        if captures:
             from nbxrt.objects.graph import hand_over
 
-            hand_over(captures, self.device, _deleter_at(self._deleter), self._structure)
-        elif self._deleter:
-            _deleter_at(self._deleter)(self._structure)
+            hand_over(captures, self.device, self._deleter, self._structure)
+        else:
+            self._deleter(self._structure)
+
+
+class ImportedReadOnly(Imported):
+    """The same of memory that may only be read."""
+
+    __slots__ = ()
+
+    readonly = True
 
 
 _new = object.__new__
@@ -125,13 +135,15 @@ _new = object.__new__
 _expected = [VERSIONED]
 #: Where addresses end.
 _END = 1 << 64
-#: Layouts that were seen, at most so many, by what is read.
-_layouts: "dict[Any, tuple[Any, ...]]" = {}
-_SEEN = 1024
+#: So many layouts of a sort are remembered.
+_SEEN = 256
+#: Where no extents are: a reader of some refuses it, as it would not refuse 0.
+_NOWHERE = -1
+#: Strides that lie no further behind their extents are read with them at once.
+_NEAR = 8 * _DIMENSIONS
 #: What a thread takes out while it looks at a capsule's name and changes it: no function of Python's does both at once,
-#: and any lock costs more.
-_turn: "list[None]" = [None]
-_one = (None,)
+#: and any lock costs more. It holds no more than the one, also where one who waited for too long has gone without it.
+_turn: "deque[None]" = deque((None,), 1)
 
 
 def _wait_for_turn() -> None:
@@ -146,7 +158,7 @@ def _wait_for_turn() -> None:
             return
 
 
-def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  # noqa: PLR0915  # each call more costs
+def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  # noqa: C901, PLR0915  # each call more costs
     """The array of a capsule, which is used up; it is ready for work on the stream.
 
     Raises: ExchangeError, and then the capsule is as it was.
@@ -165,44 +177,41 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
             structure = pointer_of(at, form.name)
         _set_name(at, form.used)
     finally:
-        _turn[:] = _one  # and no more, where one who waited for too long has gone without it
+        _turn.append(None)
     try:
         if form is VERSIONED:
-            major, deleter, flags, data, where, ndim, word, shape_at, strides_at, offset = form.read(MEMORY, structure)
+            major, deleter, flags, data, sort, shape_at, strides_at, offset = form.read(MEMORY, structure)
             if major != VERSION[0]:
                 _refuse_version(structure)
         else:
-            data, where, ndim, word, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
+            data, sort, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
             flags = 0
         try:  # what was seen before was checked then
-            memory_kind, device = runtime.objects.places[where]  # type: ignore[union-attr]
-            read = _READERS[ndim if shape_at or not ndim else None]
-            seen = (  # one read where it can be: the second costs a twentieth of all
-                _layouts[word, _BOTH[ndim](MEMORY, shape_at)]
-                if strides_at - shape_at == 8 * ndim
-                else _layouts[word, read(MEMORY, shape_at), read(MEMORY, strides_at) if strides_at else None]
-            )
-            shape, strides, kind, first, nbytes, highest = seen
-        except (AttributeError, KeyError):
-            memory_kind, device = place(runtime, *dlpack.parts_of_place(where))
-            shape, strides, kind, first, nbytes, highest = _layout(word, ndim, shape_at, strides_at)
-        ptr = data + offset if offset else data
-        begin = ptr + first if first else ptr
+            memory_kind, device, kind, readers, layouts = runtime.objects.sorts[sort]  # type: ignore[union-attr]
+            read = readers[strides_at - shape_at if strides_at else None]
+            shape, strides, first, nbytes, highest = layouts[read(MEMORY, shape_at or _NOWHERE)]
+            give_back = _deleters[deleter]
+        except (AttributeError, KeyError, struct.error):
+            memory_kind, device, kind, seen = _looked_at(runtime, sort, shape_at, strides_at)
+            shape, strides, first, nbytes, highest = seen
+            give_back = _deleters.get(deleter) or _deleters.setdefault(deleter, Deleter(deleter) if deleter else None)
+        begin = ptr = data + offset if offset else data
+        if first:  # some strides are below 0
+            begin = ptr + first if ptr + first >= 0 else _END
         if not nbytes:
             begin = ptr = 0
-        elif not data or not 0 <= begin <= highest:
+        elif not data or begin > highest:
             _refuse_place(shape, data)
         if stream is not None:
             as_stream(stream, device)
     except BaseException:  # it is given back as it was
         _set_name(at, form.name)
         raise
-    # the two objects without their constructors, and at most three values at once: more would be made a tuple first
-    memory = _new(Imported)
+    # the two objects without constructors of ours, and at most three values at once: more would be made a tuple first
+    memory = ImportedReadOnly() if flags & READ_ONLY else Imported()
     memory.device, memory.address, memory.nbytes = device, begin, nbytes
-    memory.kind, memory.owner, memory.is_open = memory_kind, None, True
-    memory.readonly, memory._process = flags & READ_ONLY != 0, process[0]  # noqa: SLF001
-    memory._structure, memory._deleter = structure, deleter  # noqa: SLF001
+    memory.kind, memory.is_open, memory._process = memory_kind, True, process[0]  # noqa: SLF001
+    memory._structure, memory._deleter = structure, give_back  # noqa: SLF001
     array = _new(DeviceArray)
     array.memory, array.ptr, array.dtype = memory, ptr, kind
     array.shape, array.strides, array.is_aligned = shape, strides, not ptr & 15
@@ -211,39 +220,56 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
     return array
 
 
-def _layout(word: int, ndim: int, shape_at: int, strides_at: int) -> "tuple[Any, ...]":
-    """Shape, strides in bytes, element type, first byte, how many, and the last address that the first may have.
+def _looked_at(runtime: "Runtime", sort: bytes, shape_at: int, strides_at: int) -> "tuple[Any, ...]":
+    """Kind of memory, device, element type and layout of a tensor, remembered for the next one like it.
 
+    A layout is shape, strides in bytes, first byte, how many, and the last address that the first may have.
     Raises: ExchangeError for what no array has.
     """
-    if not 0 <= ndim <= _DIMENSIONS:
-        raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
+    code, index, ndim, *word = dlpack.parts_of_sort(sort)
+    sorts = state_of(runtime).sorts
+    if sort not in sorts:
+        memory_kind, device = place(runtime, code, index)
+        if not 0 <= ndim <= _DIMENSIONS:
+            raise errors.ExchangeError(f"the capsule says that the array has {ndim} dimensions")
+        kind = _KINDS.get(tuple(word)) or _unknown_kind(*word)
+        sorts[sort] = memory_kind, device, kind, {None: _reader(f"{8 * ndim}s")}, {}
+    memory_kind, device, kind, readers, layouts = sorts[sort]
     if ndim and not shape_at:
         raise errors.ExchangeError(f"the capsule has no shape, and its array {ndim} dimensions")
-    read = _READERS[ndim]
-    shape = read(MEMORY, shape_at)
-    steps = read(MEMORY, strides_at) if strides_at else None
-    try:
-        return _layouts[word, shape, steps]
-    except KeyError:
-        if len(_layouts) >= _SEEN:
-            _layouts.clear()
-        found = _layouts[word, shape, steps] = _measured(word, shape, steps)
-        if steps is not None or not ndim:
-            _layouts[word, (*shape, *(steps or ()))] = found
-        return found
+    extents = _extents(ndim, readers, shape_at, strides_at)
+    if extents not in layouts:
+        if len(layouts) >= _SEEN:
+            layouts.clear()
+        layouts[extents] = _measured(kind, ndim, b"".join(extents))
+    return memory_kind, device, kind, layouts[extents]
 
 
-def _measured(word: int, shape: "tuple[int, ...]", steps: "tuple[int, ...] | None") -> "tuple[Any, ...]":
-    kind = _KINDS.get(word) or _unknown_kind(word)
+def _reader(form: str) -> "Callable[..., tuple[bytes, ...]]":
+    return struct.Struct(f"@{form}").unpack_from
+
+
+def _extents(ndim: int, readers: "dict[Any, Any]", shape_at: int, strides_at: int) -> "tuple[bytes, ...]":
+    """Shape and strides as they are read: by one reader where the strides lie near behind the shape."""
+    nbytes = 8 * ndim
+    gap = strides_at - shape_at - nbytes
+    if strides_at and 0 <= gap <= _NEAR:
+        readers[nbytes + gap] = _reader(f"{nbytes}s{gap}x{nbytes}s" if gap else f"{2 * nbytes}s")
+    read: Callable[..., tuple[bytes, ...]] | None = readers.get(strides_at - shape_at if strides_at else None)
+    if read is not None:
+        return read(MEMORY, shape_at or _NOWHERE)
+    apart: Callable[..., tuple[bytes, ...]] = readers[None]
+    return apart(MEMORY, shape_at or _NOWHERE) + apart(MEMORY, strides_at)
+
+
+def _measured(kind: "DType", ndim: int, extents: bytes) -> "tuple[Any, ...]":
+    numbers = memoryview(extents).cast("q").tolist() if extents else []
+    shape, steps = tuple(numbers[:ndim]), numbers[ndim:]
     if min(shape, default=0) < 0:
         raise errors.ExchangeError(f"the capsule says that the array has the shape {shape}")
-    if steps is None:
-        strides = layout.strides_of(shape, kind.itemsize)
-    else:
-        strides = tuple([step * kind.itemsize for step in steps])
+    strides = tuple([step * kind.itemsize for step in steps]) if steps else layout.strides_of(shape, kind.itemsize)
     first, last = layout.span_of(shape, strides, kind.itemsize)
-    return shape, strides, kind, first, last - first, _END - (last - first)
+    return shape, strides, first, last - first, _END - (last - first)
 
 
 def _form_of(capsule: "Any", at: "Any") -> "Form":
@@ -268,8 +294,7 @@ def _refuse_place(shape: "tuple[int, ...]", address: int) -> "NoReturn":
     raise errors.ExchangeError(f"the capsule's array of shape {shape} at {address:#x} is in no memory")
 
 
-def _unknown_kind(word: int) -> "DType":
-    code, bits, lanes = dlpack.parts_of_kind(word)
+def _unknown_kind(code: int, bits: int, lanes: int) -> "NoReturn":
     raise errors.ExchangeError(
         f"the element type of DLPack's class {code} with {bits} bits and {lanes} lanes is unknown"
     )

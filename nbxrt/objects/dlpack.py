@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
 
-# The tensor: data, device type and id, ndim, element class, bits and lanes, shape, strides, byte offset. It is read
-# with device and element type as one number each, which tables have.
-_TENSOR, _TENSOR_READ = "PiiiBBHPPQ", "PQiIPPQ"
-_PLACE, _KIND, _LONG, _INTEGER = (struct.Struct(form) for form in ("@ii", "@BBH", "@Q", "@I"))
+# The tensor: data; its sort, which is device type and id, ndim, element class, bits and lanes; shape, strides, byte
+# offset. It is read with the sort as bytes, which tables have: each number more would be an object more.
+_SORT = "iiiBBH"
+_TENSOR, _TENSOR_READ = f"P{_SORT}PPQ", f"P{struct.calcsize(f'@{_SORT}')}sPPQ"
+parts_of_sort = struct.Struct(f"@{_SORT}").unpack
 
 #: All memory that this process can address, for `struct` to read at any address without making an object first.
 MEMORY = (ctypes.c_char * sys.maxsize).from_address(0)
@@ -202,33 +203,6 @@ def extents_type(count: int) -> "Any":
     if count not in _extents_types:
         _extents_types[count] = ctypes.c_int64 * count
     return _extents_types[count]
-
-
-def place_word(code: int, index: int) -> int:
-    """Device type and id as the one number that is read of a structure. Raises: ExchangeError."""
-    try:
-        word: int = _LONG.unpack(_PLACE.pack(code, index))[0]
-    except struct.error:
-        raise errors.ExchangeError(f"{code} and {index} are no device type and id of DLPack") from None
-    return word
-
-
-def kind_word(code: int, bits: int, lanes: int = 1) -> int:
-    """An element type's class, bits and lanes as the one number that is read of a structure."""
-    word: int = _INTEGER.unpack(_KIND.pack(code, bits, lanes))[0]
-    return word
-
-
-def parts_of_place(word: int) -> "tuple[int, int]":
-    """Device type and id."""
-    code, index = _PLACE.unpack(_LONG.pack(word))
-    return code, index
-
-
-def parts_of_kind(word: int) -> "tuple[int, int, int]":
-    """Class, bits and lanes."""
-    code, bits, lanes = _KIND.unpack(_INTEGER.pack(word))
-    return code, bits, lanes
 
 
 #: What `__dlpack__` was not asked.

@@ -1,6 +1,7 @@
 """Memory of other libraries: by which protocol it is taken, and in whose streams it is ready."""
 
 from nbxrt import errors
+from nbxrt import runtime as runtimes
 from nbxrt.device import put_back
 from nbxrt.errors import wrong_type
 from nbxrt.objects import arrayinterface, capsules
@@ -28,6 +29,9 @@ def from_dlpack(value: "Any", *, device: "Any" = None, copy: "bool | None" = Non
     Raises: ArgumentTypeError; ExchangeError, which is a BufferError, for memory of another backend, an element type
     or a version of DLPack that is not known here, and a capsule that was taken already.
     """
+    if value.__class__ is capsules.Capsule and device is None and copy is None:  # on the way of every array, so at once
+        found = runtimes._in_force  # noqa: SLF001
+        return capsules.taken(value, runtime_in_force() if found is None else found[0], stream)
     runtime = runtime_in_force()
     if copy is not None:
         errors.boolean("`from_dlpack`", "copy", copy)

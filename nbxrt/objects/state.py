@@ -30,8 +30,10 @@ class State:
         self.lock = locks.RLock()
         self.opening = locks.RLock()  # held while a mapping is opened or closed; a finalizer may close inside
         self.keeper = Keeper(runtime)
-        #: Kind of memory and device by DLPack's numbers, as a pair and as one word, as far as they were looked up.
-        self.places: dict[Any, tuple[str, Device]] = {}
+        #: Kind of memory and device by DLPack's numbers, as far as they were looked up.
+        self.places: dict[tuple[int, int], tuple[str, Device]] = {}
+        #: What was found out of DLPack's tensors, by the bytes that say of what sort they are; see capsules.py.
+        self.sorts: dict[bytes, tuple[Any, ...]] = {}
         #: Devices by index: one object each.
         self.devices: dict[int, Device] = {}
         #: Ordered pairs (device, peer) whose access was enabled here.

@@ -267,6 +267,52 @@ class TestLayouts:
         assert (taken.shape, taken.strides) == ((1, 3), (24, 8))
         assert taken.numpy().tolist() == [[3, 4, 5]]
 
+    @pytest.mark.parametrize("strides_at", [16, 40, 512, 4000, 8, 0, -64])
+    def test_shape_and_strides_may_lie_anywhere(self, host: Runtime, strides_at: int) -> None:
+        room = ctypes.create_string_buffer(8192)
+        shape_at = ctypes.addressof(room) + 128
+        extents = (
+            {128: (2, 2), 128 + strides_at: (2, 1)} if strides_at >= 16 else {128: (2, 2), 128 + strides_at: (2, 2)}
+        )
+        if strides_at == 8:
+            extents = {128: (2, 2, 2)}
+        for at, pair in extents.items():
+            struct.pack_into(f"@{len(pair)}q", room, at, *pair)
+        array = nbxrt.from_numpy(np.arange(8, dtype="int32"))[:4].reshape(2, 2)
+
+        for _each in range(2):  # the first is looked at, the second one is known
+            capsule = array.__dlpack__()
+            struct.pack_into(
+                "@PP", (ctypes.c_char * 40).from_address(structure_of(capsule)), 24, shape_at, shape_at + strides_at
+            )
+            taken = nbxrt.from_dlpack(capsule)
+            assert (taken.shape, taken.strides) == ((2, 2), (8, 4) if strides_at >= 16 else (8, 8))
+
+    def test_an_array_of_no_dimensions_needs_neither_shape_nor_strides(self, host: Runtime) -> None:
+        for _each in range(2):
+            capsule = nbxrt.from_numpy(np.float32(2.5)).__dlpack__()
+            ctypes.memset(structure_of(capsule) + 24, 0, 16)
+            taken = nbxrt.from_dlpack(capsule)
+            assert (taken.shape, taken.strides, taken.numpy().tolist()) == ((), (), 2.5)
+
+    @pytest.mark.parametrize("zeros", [8, 16])
+    def test_a_missing_shape_is_seen_also_where_the_like_was_taken_before(self, host: Runtime, zeros: int) -> None:
+        array = nbxrt.empty((2, 3))
+        nbxrt.from_dlpack(array.__dlpack__())
+        capsule = array.__dlpack__()
+        ctypes.memset(structure_of(capsule) + 24, 0, zeros)
+
+        with pytest.raises(nbxrt.ExchangeError, match="has no shape"):
+            nbxrt.from_dlpack(capsule)
+
+    def test_strides_that_lead_below_address_0_are_refused(self, host: Runtime) -> None:
+        for _each in range(2):
+            capsule = nbxrt.empty(4)[::-1].__dlpack__()
+            ctypes.c_void_p.from_address(structure_of(capsule)).value = 8
+
+            with pytest.raises(nbxrt.ExchangeError, match="in no memory"):
+                nbxrt.from_dlpack(capsule)
+
     @pytest.mark.parametrize(
         "dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64"]
     )
