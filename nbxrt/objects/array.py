@@ -350,8 +350,8 @@ def _offer_interface(runtime: "Runtime") -> None:
         setattr(DeviceArray, name, property(lambda array: arrayinterface.attribute(array, name)))
 
 
-def made(shape: "tuple[int, ...]", kind: DType, device: "Device", stream: "Any", memory_kind: str) -> DeviceArray:
-    """A new contiguous array. Raises: as `Buffer`."""
-    nbytes, strides = layout.dense(shape, kind.itemsize)
+def made(given: "Any", kind: DType, device: "Device", stream: "Any", memory_kind: str) -> DeviceArray:
+    """A new contiguous array of a shape that a caller gives. Raises: as `Buffer`; as `layout.shape_of`."""
+    shape, nbytes, strides = layout.dense(given, kind.itemsize)
     memory = allocated(nbytes, device, stream, memory_kind)
     return DeviceArray(memory, memory.address, shape, strides, kind)

@@ -5,8 +5,8 @@ from nbxrt.errors import wrong_type
 from nbxrt.objects import dtypes, hostmemory
 from nbxrt.objects.array import DeviceArray, made
 from nbxrt.objects.buffer import Buffer, shared
-from nbxrt.objects.device import as_device
-from nbxrt.objects.layout import shape_of, strides_of
+from nbxrt.objects.device import Device, as_device
+from nbxrt.objects.layout import strides_of
 from nbxrt.objects.stream import as_stream
 
 TYPE_CHECKING = False
@@ -24,8 +24,9 @@ def empty(
     Device and stream are the thread's current ones when left out.
     Raises: ArgumentTypeError, ArgumentValueError; OutOfMemoryError, DeviceError.
     """
-    device = as_device(device)
-    return made(shape_of(shape), dtypes.dtype(dtype), device, as_stream(stream, device), kind)
+    if device.__class__ is not Device:
+        device = as_device(device)
+    return made(shape, dtypes.dtype(dtype), device, as_stream(stream, device), kind)
 
 
 def empty_like(

@@ -16,6 +16,7 @@ from nbxrt.binding.prebuilt import argument
 from nbxrt.errors import integer, wrong_type
 from nbxrt.objects.handover import hand_over
 from nbxrt.objects.pythonapi import address_of_function, function, keep_for_ever
+from nbxrt.objects.state import state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,31 +45,49 @@ _free_address = address_of_function("PyMem_RawFree")
 
 
 class Form:
-    """One of the two structures: what its capsules are called, where its parts are, and room for more of them."""
+    """One of the two structures: what its capsules are called, and where its parts are."""
 
     def __init__(self, name: bytes, written: "tuple[str, str]", read: "tuple[str, str]", deleter_at: int) -> None:
-        self.deleter_at = deleter_at
+        self.data_at, self.deleter_at = struct.calcsize(f"@{written[0]}"), deleter_at
+        self.extents_at = self.data_at + struct.calcsize(f"@P{_SORT}")
         packed = struct.Struct(f"@{written[0]}{_TENSOR}{written[1]}")
         self.pack, self.nbytes = packed.pack, packed.size
         self.read = struct.Struct(f"@{read[0]}{_TENSOR_READ}{read[1]}").unpack_from
-        self.bytes = ctypes.c_char * packed.size
         self._names = ctypes.create_string_buffer(name), ctypes.create_string_buffer(b"used_" + name)
         self.name, self.used = (argument(ctypes.addressof(each)) for each in self._names)
         self.destructor: Any = None
         self.destructor_argument: Any = None
-        self.spare: list[tuple[memoryview, int, Any]] = []
 
-    def block(self) -> "tuple[memoryview, int, Any]":
-        """Room for a structure: its memory, its address, and that as an argument."""
-        address: int = _allocate(self.nbytes)
-        return memoryview(self.bytes.from_address(address)).cast("B"), address, argument(address)
+    def split(self, packed: bytes) -> "tuple[bytes, bytes, bytes]":
+        """A packed structure: what is before the tensor's address, from there to the extents, and what follows them."""
+        pointer = struct.calcsize("@P")
+        parts = packed[: self.data_at], packed[self.data_at + pointer : self.extents_at]
+        return *parts, packed[self.extents_at + 2 * pointer :]
+
+
+class Room:
+    """Blocks for structures of so many dimensions, each with its shape and strides behind it."""
+
+    def __init__(self, form: Form, ndim: int) -> None:
+        self.form, self._ndim = form, ndim
+        self.name, self.destructor = form.name, form.destructor_argument
+        self.spare: list[tuple[memoryview, bytes, int, Any]] = []
+
+    def block(self) -> "tuple[memoryview, bytes, int, Any]":
+        """Memory, the pointers to shape and strides in it, its address, and that as an argument."""
+        nbytes = self.form.nbytes
+        whole = nbytes + 16 * self._ndim
+        address: int = _allocate(whole)
+        pointers = struct.pack("@PP", address + nbytes, address + nbytes + 8 * self._ndim)
+        return memoryview((ctypes.c_char * whole).from_address(address)).cast("B"), pointers, address, argument(address)
 
 
 LEGACY = Form(b"dltensor", ("", "PP"), ("", "8xP"), 56)
 VERSIONED = Form(b"dltensor_versioned", ("IIPPQ", ""), ("I12xPQ", ""), 16)
 FORMS = {b"dltensor": LEGACY, b"dltensor_versioned": VERSIONED}
+_rooms: "dict[tuple[Form, int], Room]" = {}
 
-#: Structures that a consumer or a capsule holds, by address: block, form, and what keeps the memory.
+#: Structures that a consumer or a capsule holds, by address: block, room, and what keeps the memory.
 _held: "dict[int, tuple[Any, ...]]" = {}
 _over = False
 
@@ -132,7 +151,7 @@ def _end() -> None:
 
 
 def _orphan(address: int, held: "tuple[Any, ...]") -> None:
-    ctypes.c_void_p.from_address(address + held[1].deleter_at).value = _free_address
+    ctypes.c_void_p.from_address(address + held[1].form.deleter_at).value = _free_address
     keep_for_ever(held)
 
 
@@ -156,25 +175,51 @@ def _capsule(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: b
     if made is None:
         made = _structure(array, asked, copied=copied)
         if not copied:  # by another thread at the same time it is made anew, and either is right
-            array.exports = {**(array.exports or {}), asked: made}
+            array.exports = {**array.exports, asked: made} if array.exports else {asked: made}
     return _filled(array, *made)
 
 
-def _filled(array: "DeviceArray", form: Form, structure: bytes, extents: "Any") -> "Any":
+def _filled(array: "DeviceArray", room: Room, head: bytes, tail: bytes) -> "Any":
     """A capsule with a structure."""
     try:
-        block = form.spare.pop()
+        block = room.spare.pop()
     except IndexError:
-        block = form.block()
-    block[0][:] = structure
-    held = _held[block[1]] = (block, form, array, extents)
+        block = room.block()
+    memory, pointers, address, at = block
+    memory[:] = head + pointers + tail
+    held = _held[address] = (block, room, array)
     if _over:
-        _orphan(block[1], held)
-    return new_capsule(block[2], form.name, form.destructor_argument)
+        _orphan(address, held)
+    return new_capsule(at, room.name, room.destructor)
 
 
-def _structure(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: bool) -> "tuple[Form, bytes, Any]":
-    """Form, bytes, and shape and strides of an array's structure, which are the same for every export of a version."""
+#: Structures of so many arrays that differ are remembered.
+_SEEN = 1024
+_address = struct.Struct("@P").pack
+
+
+def _structure(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: bool) -> "tuple[Room, bytes, bytes]":
+    """Room, head and tail of an array's structure, which are the same for every export of a version.
+
+    All but the address are the same for every array like it too. Raises: ExchangeError.
+    """
+    memory, seen = array.memory, state_of(array.runtime).structures
+    said = (
+        array._device_idx, memory.kind, memory.readonly, array.dtype.name, array.shape, array.strides, asked, copied,  # noqa: SLF001
+    )  # fmt: skip
+    found = seen.get(said)
+    if found is None:
+        if len(seen) >= _SEEN:
+            seen.clear()
+        found = seen[said] = _parts(array, asked, copied=copied)
+    room, before, behind, tail = found
+    return room, before + _address(array.ptr) + behind, tail
+
+
+def _parts(
+    array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: bool
+) -> "tuple[Room, bytes, bytes, bytes]":
+    """Room of an array's structure, its head before and behind the address, and its tail. Raises: ExchangeError."""
     itemsize, ndim = array.dtype.itemsize, len(array.shape)
     number, index = device_numbers(array)
     form = LEGACY if asked is None or asked[0] < VERSION[0] else VERSIONED
@@ -185,24 +230,16 @@ def _structure(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied:
         )
     if any(stride % itemsize for stride in array.strides):
         raise errors.ExchangeError(f"{array!r} has strides that are no whole elements")
-    extents = extents_type(2 * ndim)(*array.shape, *[each // itemsize for each in array.strides])
-    at = ctypes.addressof(extents)
-    tensor = (array.ptr, number, index, ndim, array.dtype.code, itemsize * 8, 1, at, at + 8 * ndim, 0)
+    extents = struct.pack(f"@{2 * ndim}q", *array.shape, *[each // itemsize for each in array.strides])
+    tensor = (0, number, index, ndim, array.dtype.code, itemsize * 8, 1, 0, 0, 0)
     if form is LEGACY:
-        return form, form.pack(*tensor, 0, _deleter_address), extents
-    flags = (READ_ONLY if array.readonly else 0) | (IS_COPIED if copied else 0)
-    version = min(VERSION, asked or VERSION)
-    return form, form.pack(*version, 0, _deleter_address, flags, *tensor), extents
-
-
-_extents_types: "dict[int, Any]" = {}
-
-
-def extents_type(count: int) -> "Any":
-    """The C type of so many extents or strides."""
-    if count not in _extents_types:
-        _extents_types[count] = ctypes.c_int64 * count
-    return _extents_types[count]
+        whole = form.pack(*tensor, 0, _deleter_address)
+    else:
+        flags = (READ_ONLY if array.readonly else 0) | (IS_COPIED if copied else 0)
+        whole = form.pack(*min(VERSION, asked or VERSION), 0, _deleter_address, flags, *tensor)
+    before, behind, tail = form.split(whole)
+    room = _rooms.get((form, ndim)) or _rooms.setdefault((form, ndim), Room(form, ndim))
+    return room, before, behind, tail + extents
 
 
 #: What `__dlpack__` was not asked.
@@ -213,11 +250,14 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
     """What `__dlpack__` answers. Raises: ExchangeError; ArgumentTypeError, ArgumentValueError."""
     if not array.memory.is_open:
         array.memory.check()
-    if stream.__class__ is int and stream == -1 and dl_device is UNSAID and copy is UNSAID and array.exports:
-        try:  # what was asked before is answered as before
-            return _filled(array, *array.exports[max_version])
-        except (KeyError, TypeError):
-            pass
+    if stream.__class__ is int and stream == -1 and dl_device is UNSAID and copy is UNSAID:  # there is no more to it
+        if array.exports:
+            try:  # what was asked before is answered as before
+                return _filled(array, *array.exports[max_version])
+            except (KeyError, TypeError):
+                pass
+        asked = None if max_version is None else pair(max_version, "`__dlpack__`: `max_version`")
+        return _capsule(array, asked, copied=False)
     asked = None if max_version is None else pair(max_version, "`__dlpack__`: `max_version`")
     if copy is not None and copy is not UNSAID:
         errors.boolean("`__dlpack__`", "copy", copy)

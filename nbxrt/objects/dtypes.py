@@ -124,6 +124,8 @@ def dtype(given: "Any") -> DType:
     """
     if given.__class__ is DType:
         return given
+    if given.__class__ is str and given in DTYPES:
+        return DTYPES[given]
     found = DTYPES.get(given) if isinstance(given, str) else _BY_TYPE.get(given) if isinstance(given, type) else None
     if found is not None:
         return found

@@ -18,15 +18,6 @@ def shape_of(given: "Any") -> "Shape":
 
     Raises: ArgumentTypeError; ArgumentValueError for negative extents, or more elements than any memory has.
     """
-    size = 1
-    if given.__class__ is tuple:  # most often one of plain integers, which is the answer itself
-        for extent in given:
-            if extent.__class__ is not int or extent < 0:
-                break
-            size *= extent or 1
-        else:
-            if size <= LARGEST:
-                return given
     extents = given if isinstance(given, (tuple, list)) else (given,)
     checked = []
     size = 1
@@ -60,19 +51,28 @@ def strides_of(shape: "Shape", itemsize: int) -> "Shape":
 
 
 #: What `dense` answered, at most so often.
-_dense: "dict[tuple[Shape, int], tuple[int, Shape]]" = {}
+_dense: "dict[tuple[Shape, int], tuple[Shape, int, Shape]]" = {}
 _SEEN = 1024
 
 
-def dense(shape: "Shape", itemsize: int) -> "tuple[int, Shape]":
-    """Bytes and strides of a contiguous array in C order."""
-    try:
-        return _dense[shape, itemsize]
-    except KeyError:
-        if len(_dense) >= _SEEN:
-            _dense.clear()
-        found = _dense[shape, itemsize] = size_of(shape) * itemsize, strides_of(shape, itemsize)
-        return found
+def dense(given: "Any", itemsize: int) -> "tuple[Shape, int, Shape]":
+    """Shape, bytes and strides of a contiguous array in C order, of a shape that a caller gives. Raises: as `shape_of`.
+
+    A shape that was seen before was checked then.
+    """
+    if given.__class__ is tuple:
+        for extent in given:
+            if extent.__class__ is not int:  # to a table True is as good as 1
+                break
+        else:
+            found = _dense.get((given, itemsize))
+            if found is not None:
+                return found
+    shape = shape_of(given)
+    if len(_dense) >= _SEEN:
+        _dense.clear()
+    found = _dense[shape, itemsize] = shape, size_of(shape) * itemsize, strides_of(shape, itemsize)
+    return found
 
 
 def is_contiguous(shape: "Shape", strides: "Shape", itemsize: int) -> bool:

@@ -87,6 +87,9 @@ class OwnedMemory(Closing, Memory):
     __slots__ = ("_process", "_release", "export", "home", "is_counted", "stream")
 
     is_owned = True
+    #: The same for each, and so of the class: each value more of an object costs.
+    owner = None
+    readonly = False
 
     def __init__(
         self, device: "Device", address: int, nbytes: int, release: "Callable[[int], Any]", kind: str = "device",
@@ -94,21 +97,25 @@ class OwnedMemory(Closing, Memory):
     ) -> None:  # fmt: skip
         # as of Memory, whose call costs as much; at most three values at once: more would be made a tuple first
         self.device, self.address, self.nbytes = device, address, nbytes
-        self.kind, self.owner, self.readonly = kind, None, False
-        self.is_open, self.is_counted, self.export = True, False, None
+        self.kind, self.is_open = kind, True
+        self.is_counted, self.export = False, None
         self._release, self.stream, self._process = release, stream, process[0]
         self.home = stream.handle if stream is not None and kind == "device" else _NOWHERE
 
     def _close(self, on: "Callable[..., object]") -> None:
         """Give it back, with the graphs that are being captured where there are any, as they may use it."""
         self.is_open, self.home = False, _NOWHERE
-        captures = state_of(self.device.runtime).captures
-        if captures and self.address:
+        device = self.device
+        state = device.runtime.objects
+        if state is not None and state.captures and self.address:
             from nbxrt.objects.graph import hand_over
 
-            hand_over(captures, self.device, self._release, self.address)
+            hand_over(state.captures, device, self._release, self.address)
         elif self.address:
-            on(self._release, self.address)
+            if device._current.__dict__.get("index") == device._device_idx:  # noqa: SLF001
+                self._release(self.address)  # as `on` does, at once
+            else:
+                on(self._release, self.address)
 
 
 def check_kind(kind: "Any") -> None:
@@ -128,9 +135,13 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Own
     account = device.runtime.account or account_of(device.runtime)
     release: Callable[[int], Any]
     if kind == "device":
-        address = device.on(account.malloc, nbytes, device._device_idx, stream.handle)  # noqa: SLF001
+        if device._current.__dict__.get("index") == device._device_idx and not device._later:  # noqa: SLF001
+            address = account.malloc(nbytes, device._device_idx, stream.handle)  # noqa: SLF001  # as `on` does, at once
+        else:
+            address = device.on(account.malloc, nbytes, device._device_idx, stream.handle)  # noqa: SLF001
         release = account.free
-        stream.keep_owner()
+        if stream._owner is not None:  # noqa: SLF001
+            stream.keep_owner()
     elif kind == "pinned":
         address = device.on(account.malloc_host, nbytes)
         release = account.free_host
@@ -141,6 +152,7 @@ def allocated(nbytes: int, device: "Device", stream: "Stream", kind: str) -> Own
         stream = device.default_stream
     memory = OwnedMemory(device, address, nbytes, release, kind, stream)
     memory.is_counted = kind != "managed"
-    if state_of(device.runtime).captures:  # so that launches on any stream say that they use it
+    state = device.runtime.objects
+    if state is not None and state.captures:  # so that launches on any stream say that they use it
         memory.home = _NOWHERE
     return memory

@@ -32,6 +32,8 @@ class State:
         self.keeper = Keeper(runtime)
         #: Kind of memory and device by DLPack's numbers, as far as they were looked up.
         self.places: dict[tuple[int, int], tuple[str, Device]] = {}
+        #: Structures of DLPack but for the address, by what they say; see dlpack.py.
+        self.structures: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         #: What was found out of DLPack's tensors, by the bytes that say of what sort they are; see capsules.py.
         self.sorts: dict[bytes, tuple[Any, ...]] = {}
         #: Devices by index: one object each.

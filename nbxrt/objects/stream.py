@@ -267,7 +267,8 @@ def current_stream_of(device: Device) -> Stream:
         if streams and device.index in streams:
             stream: Stream = streams[device.index]
             return stream
-    return device.default_stream
+    default: Stream | None = device._default  # noqa: SLF001  # on the way of every array, where one call more costs
+    return device.default_stream if default is None else default
 
 
 def as_stream(stream: "Any", device: Device) -> Stream:

@@ -372,6 +372,20 @@ class TestLifetime:
         taken = nbxrt.from_dlpack(capsule)
         del taken
 
+    def test_what_a_consumer_writes_into_a_structure_is_in_no_other_one(self, host: Runtime) -> None:
+        one, like = nbxrt.empty((2, 3)), nbxrt.empty((2, 3))
+        for versions in ({}, {"max_version": (1, 0)}):
+            held = one.__dlpack__(**versions)
+            at = structure_of(held) + (56 if versions else 24)
+            ctypes.memset(ctypes.c_void_p.from_address(at).value or 0, 255, 32)  # shape and strides
+            ctypes.memset(at, 0, 16)  # the pointers to them
+            for array in (one, like, nbxrt.empty((2, 3))):
+                taken = nbxrt.from_dlpack(array.__dlpack__(**versions))
+                assert (taken.ptr, taken.shape, taken.strides) == (array.ptr, (2, 3), (12, 4))
+            del held
+            for _again in range(2):
+                assert nbxrt.from_dlpack(one.__dlpack__(**versions)).shape == (2, 3)
+
     def test_many_exchanges_leave_nothing(self, host: Runtime) -> None:
         array = nbxrt.empty((2, 2))
         before = len(dlpack._held)
