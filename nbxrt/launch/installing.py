@@ -242,7 +242,7 @@ def _run(jit: "Any", /, *given: "Any", grid: "Any", warmup: bool, **named: "Any"
     if installed is None:
         raise errors.CapabilityError("nbxrt was taken out of Triton while a launch was under way")
     if warmup:
-        return installed.run(jit, *given, grid=grid, warmup=True, **named)
+        return _kernel(jit).warm_up(given, {"grid": grid, **named})
     return _getitem(jit, grid)(*given, **named)
 
 

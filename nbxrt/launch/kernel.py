@@ -20,6 +20,7 @@ from nbxrt.objects.device import Device
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
     from nbxrt.launch.direct import Plan
@@ -315,8 +316,7 @@ class Kernel:
             self.demand_arguments(arguments, options)
             if not isinstance(error, TypeError):
                 return self.fall_back(f"a {error}", grid, arguments, options)
-            with checking.naming_constants(self, arguments):
-                return self.fall_back("an option or constant that has no hash", grid, arguments, options)
+            return self.fall_back("an option or constant that has no hash", grid, arguments, options)
         if entry is None:
             self.demand_arguments(arguments, options)
             device = checking.arguments(self, arguments)
@@ -364,7 +364,21 @@ class Kernel:
         driver = self.session.driver
         index = driver.get_current_device() if device is None else device
         run = functools.partial(self.session.run, self.jit, *given, grid=grid, warmup=False, **named | options)
-        return Device(index, runtime=driver.runtime).on(run)
+        with checking.naming_constants(self, arguments), self._telling(arguments):
+            return Device(index, runtime=driver.runtime).on(run)
+
+    def warm_up(self, given: "tuple[Any, ...]", named: "dict[str, Any]") -> "Any":
+        """Compile without a launch, which is Triton's; what it refuses is refused by name."""
+        try:
+            return self.session.run(self.jit, *given, **named, warmup=True)
+        except (TypeError, OverflowError):
+            options = {name: value for name, value in named.items() if name != "grid"}
+            arguments, _options = self._bind(given, options)
+            checking.arguments(self, arguments)
+            raise
+
+    def _telling(self, arguments: "tuple[Any, ...]") -> "AbstractContextManager[None]":
+        return checking.telling_arguments(self.name, zip(self.names, arguments, strict=True))
 
     def _as_called(self, arguments: "tuple[Any, ...]") -> "tuple[list[Any], dict[str, Any]]":
         """The values of all parameters as a call writes them."""
@@ -408,7 +422,7 @@ class Kernel:
         given, named = self._as_called(arguments)
         _demand_cache()
         try:
-            with checking.telling_arguments(self.name, zip(self.names, arguments, strict=True)):
+            with self._telling(arguments):
                 compiled = self.session.run(self.jit, *given, grid=grid[:3], warmup=True, **named, **options)
         except OSError as error:
             raise _cannot_keep(error) from error

@@ -77,6 +77,11 @@ def single(value: float) -> bytes:
     return bytes(ctypes.c_float(value))
 
 
+def holds(kind: str, number: int) -> bool:
+    """Whether a type has an integer as one of its values; of types that are no integers there is nothing to ask."""
+    return number in _INTEGERS.get(kind, (number,))
+
+
 def converted(kind: str, value: "Any") -> "Any":
     """A value as `struct` takes it for a type, by the conversions of C: integers wrap, floats round or overflow.
 

@@ -10,9 +10,8 @@ import os
 from types import SimpleNamespace
 
 from nbxrt import errors, locks
-from nbxrt.launch import checking, streams, targets, versions
+from nbxrt.launch import checking, packing, streams, targets, versions
 from nbxrt.launch.launcher import Launcher, Shape
-from nbxrt.launch.typed import fits
 from nbxrt.objects.device import Device
 from nbxrt.objects.dtypes import dtype
 from nbxrt.objects.memory import Memory
@@ -138,7 +137,7 @@ class CompiledKernel:
             _demand_elements(where, name, bare, value)
         device = checking.pointer(self.name, name, value, runtime) if is_pointer else None
         number = value.data_ptr() if is_pointer else value
-        if not is_pointer and value.__class__ is int and not fits(bare, value):
+        if not is_pointer and hasattr(type(value), "__index__") and not packing.holds(bare, value.__index__()):
             raise errors.ArgumentValueError(
                 f"{where} is passed as `{bare}`, and {errors.shown(value)} does not fit", parameter=name, value=value
             )

@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 
 import kernels
+import numpy as np
 import pytest
 import triton
 from arrays import array
@@ -175,6 +176,10 @@ def test_another_backend_is_refused_by_name(saved, simulate):
             ValueError,
             "argument `n` of `add` is passed as `i32`, and 4294967296 does not",
         ),
+        (lambda k, x: k(x, x, x, 2**31), ValueError, "`n` of `add` is passed as `i32`, and 2147483648 does not fit"),
+        (lambda k, x: k(x, x, x, -(2**31) - 1), ValueError, "passed as `i32`, and -2147483649 does not fit"),
+        (lambda k, x: k(x, x, x, 10**9999), ValueError, "passed as `i32`, and <int of 33216 bits> does not fit"),
+        (lambda k, x: k(x, x, x, np.int64(2**31)), ValueError, "is passed as `i32`, and .*2147483648.* does not fit"),
         (lambda k, x: k(x, x, x, n="5"), TypeError, "argument `n` of `add` is passed as `i32`"),
         (
             lambda k, x: k(x, x[1:], x, 5),

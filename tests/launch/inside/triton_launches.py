@@ -884,6 +884,9 @@ class Big(int):
         (lambda x: kernels.add[(1,)](x, x, x, Big(2**64), BLOCK=64), ValueError, "`n` of `add`: 1844.* not fit"),
         (lambda x: kernels.add[(1,)](x, x, x, [0] * 999, BLOCK=64), TypeError, "`n` of `add` is list .{58}, which no"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=x), TypeError, "`BLOCK` of `add` is a constant of"),
+        (lambda x: kernels.add.warmup(x, x, "x", 1, BLOCK=64, grid=(1,)), TypeError, "argument `out` of `add` is str"),
+        (lambda x: kernels.add.warmup(x, x, 2**64, 1, BLOCK=64, grid=(1,)), ValueError, "`out` of `add`: 1844.* not"),
+        (lambda x: kernels.add.warmup(x, x, 1, BLOCK=64, grid=(1,)), TypeError, "`add`: missing a required argument"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warp=1), ValueError, "`num_warp` is no parameter"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps=3), ValueError, "num_warps must be a power of 2"),
         (lambda x: kernels.add[(1,)](x, x, x, 1, BLOCK=64, num_warps="4"), ValueError, "`add`: the compiler for"),
@@ -984,6 +987,15 @@ def test_what_the_compiler_refuses_tells_the_arguments_too(cuda):
     (note,) = caught.value.__notes__
     assert note.startswith("`add` was given these arguments: `x` is DeviceArray(shape=(64,), ")
     assert ", `y` is 5, `out` is " in note
+
+
+def test_what_is_left_to_triton_has_its_constants_refused_by_name_too(cuda):
+    _simulation, runtime = cuda
+    x, kernel = array(runtime, 64), JITFunction(kernels.add.fn)
+    kernel.add_pre_run_hook(lambda *_given, **_named: None)
+
+    with pytest.raises(nbxrt.ArgumentTypeError, match=r"argument `BLOCK` of `add` is \[64\], and unhashable"):
+        kernel[(1,)](x, x, x, 64, BLOCK=[64])
 
 
 def test_what_is_left_to_triton_has_its_options_checked_too(cuda, monkeypatch):
