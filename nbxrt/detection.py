@@ -115,7 +115,7 @@ def detect(*, usable: bool = False) -> Detection:
 
 def _detect_by_looking() -> Detection:
     global _last  # noqa: PLW0603
-    with runtime._lock:  # noqa: SLF001
+    with runtime.lock:
         names = descriptions.names()
         if _last is not None and _last[0] == names:
             return _last[1]
@@ -128,7 +128,7 @@ def _detect_by_use() -> Detection:
     """What `detect` finds, where the runtimes are asked in child processes alone."""
     from nbxrt import usability
 
-    with runtime._lock:  # noqa: SLF001
+    with runtime.lock:
         reports = tuple(_report(name, ask=False) for name in descriptions.names())
     for report in reports:
         if report.library != "yes" or report.device == "no":
@@ -251,7 +251,7 @@ def gpu_backend(*, require_device: bool = False) -> str:
 
     Raises: BackendNotFoundError with the whole report; NoDeviceError with `require_device`.
     """
-    with runtime._lock:  # noqa: SLF001
+    with runtime.lock:
         name = _named()
         if require_device:
             _require_device(name)
@@ -364,7 +364,7 @@ def gpu_runtime() -> "runtime.Runtime":
     in_force = runtime.in_force()
     if in_force is not None and (in_force.kind == "gpu" or runtime.chosen_by_name()):
         return in_force
-    with runtime._lock:  # noqa: SLF001
+    with runtime.lock:
         found = runtime.opened(gpu_backend())
         runtime.put_in_force(found, bool(forced_name()))
         return found
@@ -394,7 +394,7 @@ def reset() -> None:
     installing = sys.modules.get("nbxrt.launch.installing")
     if installing is not None:
         installing.uninstall()
-    with runtime._lock:  # noqa: SLF001
+    with runtime.lock:
         _last = None
         runtime.forget()
         tritonpin.unpin()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nbxrt.memory.allocator import DeviceAllocator
     from nbxrt.objects.state import State
     from nbxrt.operations import Operations
+    from nbxrt.tracing import Trace
 else:
     Operations = object
 
@@ -46,7 +47,7 @@ class Runtime(Operations):
         self.description = description
         self.contract = contract
         self._binder = Binder(description, contract, machine or Machine())
-        self._trace: Any = None
+        self._trace: Trace | None = None
         self._wrappers: dict[str, list[Callable[[Any], Any]]] = {}
         self._table: Mapping[str, Any] | None = None
         self._launches: LaunchCalls | None = None
@@ -64,7 +65,7 @@ class Runtime(Operations):
         #: Whether it has a GPU, where detection had to ask it.
         self.has_gpu: bool | None = None
 
-    def _open(self) -> None:
+    def load(self) -> None:
         """Load the runtime library and see that every required operation can be bound.
 
         Raises: LibraryNotFoundError, LibraryBrokenError, CapabilityError, SymbolNotFoundError.
@@ -248,8 +249,9 @@ class Runtime(Operations):
         self._table = _ReadOnly(rows)
         return self._table
 
-    def _forget_functions(self) -> None:
-        """Drop the generated functions, so that the next use makes them anew."""
+    def follow(self, trace: "Trace | None") -> None:
+        """Let a trace follow every call from here on, but those of functions that were taken before; None ends it."""
+        self._trace = trace
         self.revision += 1
         for name in [*self.__dict__]:
             if name in self.contract["operations"]:
@@ -285,7 +287,7 @@ def _refusing(operation: str, error: errors.NbxrtError) -> "Callable[..., Any]":
 
 # The runtime in force. The lock guards what is open and what is in force.
 
-_lock = locks.RLock()
+lock = locks.RLock()
 _open: "dict[Any, Runtime]" = {}
 #: The runtime in force, and whether it was asked for by name.
 _in_force: "tuple[Runtime, bool] | None" = None
@@ -299,7 +301,7 @@ def open(name: "str | os.PathLike[str] | None" = None) -> Runtime:  # the verb o
 
     Raises: BackendNotFoundError, DescriptionError, LibraryNotFoundError, LibraryBrokenError, CapabilityError.
     """
-    with _lock:
+    with lock:
         by_name = True
         if name is None:
             from nbxrt import detection  # only when there is something to find out
@@ -317,13 +319,13 @@ def opened(name: "str | os.PathLike[str]") -> Runtime:
     """
     from nbxrt import descriptions
 
-    with _lock:
+    with lock:
         key, load = descriptions.find(name)
         if key not in _open:
             description = load()
             descriptions.demand_trust(description)
             runtime = Runtime(description, descriptions.contract())
-            runtime._open()  # noqa: SLF001
+            runtime.load()
             _open[key] = runtime
             _trace_if_asked(runtime)
             _prepare_for_the_end()
@@ -390,7 +392,7 @@ def forget() -> None:
     """Forget every open runtime and the one in force. Libraries stay loaded: unloading one is not safe."""
     from nbxrt import descriptions
 
-    with _lock:
+    with lock:
         for runtime in all_open():
             if runtime.account is not None and runtime._binder.keeps_devices():  # noqa: SLF001
                 _trimmed(runtime.account)
@@ -437,8 +439,8 @@ def _load_for_finalizers() -> None:
 
 def _after_fork() -> None:
     """A lock that another thread of the parent held would never be given back; what was current is the parent's."""
-    global _lock  # noqa: PLW0603
-    _lock = locks.RLock()
+    global lock  # noqa: PLW0603
+    lock = locks.RLock()
     for runtime in all_open():
         runtime._binder.renew_locks()  # noqa: SLF001
         if runtime.account is not None:

@@ -71,8 +71,7 @@ def _short(value: "Any") -> str:
 def follow(runtime: "Runtime", stream: "TextIO | None" = None) -> Trace:
     """Follow every call of one runtime, written to `stream` (standard error if none is given)."""
     trace = Trace(sys.stderr if stream is None else stream)
-    runtime._trace = trace  # noqa: SLF001
-    runtime._forget_functions()  # noqa: SLF001
+    runtime.follow(trace)
     return trace
 
 
@@ -107,5 +106,4 @@ class trace:  # noqa: N801  # read as a verb: `with nbxrt.trace():`
 
     def stop(self) -> None:
         """Follow no more."""
-        self._runtime._trace = None  # noqa: SLF001
-        self._runtime._forget_functions()  # noqa: SLF001
+        self._runtime.follow(None)

@@ -33,7 +33,7 @@ def opened(name: str | os.PathLike[str] | None, library: str | os.PathLike[str] 
         )
     machine = Machine(environ={**os.environ, **_variables(description, os.path.abspath(library))})
     runtime = runtimes.Runtime(description, descriptions.contract(), machine)
-    runtime._open()  # noqa: SLF001  # as `nbxrt.open` does
+    runtime.load()  # as `nbxrt.open` does
     return runtime
 
 

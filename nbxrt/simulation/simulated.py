@@ -122,7 +122,7 @@ class Simulation(Controlled):
         """
         self._control("devices")
         runtime = Runtime(self.description, self.contract, Machine(environ={**os.environ, **self.environment()}))
-        runtime._open()  # noqa: SLF001  # as `nbxrt.open` does
+        runtime.load()  # as `nbxrt.open` does
         return runtime
 
     # settings
