@@ -130,33 +130,15 @@ def _ask_headers(
     if not headers.files:
         return {}
     functions, constants, layouts = [*claims.functions()], [*claims.constants()], [*claims.layouts()]
-    symbols_of_all = dict.fromkeys(symbol for each in functions for symbol in each.symbols)
-    questions = [asking.function(symbol) for symbol in symbols_of_all]
-    named = dict.fromkeys(each.name for each in constants if each.name)
-    named |= dict.fromkeys(name for names in claims.named_numbers().values() for name in names)
-    questions += [asking.number(f"value of {name}", name) for name in named]
-    for layout in layouts:
-        questions.append(asking.size(f"size of {layout.name}", layout.name))
-        questions += [
-            asking.field(f"{layout.name}.{member}", layout.name, member)
-            for field in layout.fields
-            for member in field.members
-        ]
-    answers = asking.answers(headers, questions)
-    covered = {each.role for each in functions if any("refused" not in answers[symbol] for symbol in each.symbols)}
-    if not covered:
-        names = ", ".join(file.name for file in headers.files)
-        raise asking.HeaderError(
-            f"{names} declares none of the functions of {claims.description['title']}",
-            hint="name the headers that declare them, not one that belongs to another library",
-        )
-    _judge_functions(functions, answers, covered, found)
+    named_numbers = claims.named_numbers()
+    answers = asking.answers(headers, [*_questions(functions, constants, layouts, named_numbers)])
+    _judge_functions(functions, answers, _covered(claims, functions, answers, headers), found)
     for subject in dict.fromkeys(each.subject for each in constants):
         _judge_constants([each for each in constants if each.subject == subject], answers, found)
     for layout in layouts:
         _judge_layout(layout, answers, _row(found, layout.subject))
     passed = [*claims.passed()]
-    for of, of_numbers in claims.named_numbers().items():
+    for of, of_numbers in named_numbers.items():
         values = {name: answers[f"value of {name}"].get("value") for name in of_numbers}
         is_inherited = document.is_inherited(("headers", "constants", of))
         _judge_passed(of, values, [each for each in passed if each.of == of], found, is_inherited=is_inherited)
@@ -166,6 +148,38 @@ def _ask_headers(
         for symbol, role in roles.items()
         if answers[symbol].get("kind") == "function"
     }
+
+
+def _questions(
+    functions: Iterable[Function],
+    constants: Iterable[Constant],
+    layouts: Iterable[Layout],
+    named_numbers: Mapping[str, Iterable[str]],
+) -> Iterator[asking.Question]:
+    """What is asked of the headers, each once."""
+    yield from map(asking.function, dict.fromkeys(symbol for each in functions for symbol in each.symbols))
+    named = dict.fromkeys(each.name for each in constants if each.name)
+    named |= dict.fromkeys(name for names in named_numbers.values() for name in names)
+    yield from (asking.number(f"value of {name}", name) for name in named)
+    for layout in layouts:
+        yield asking.size(f"size of {layout.name}", layout.name)
+        for field in layout.fields:
+            for member in field.members:
+                yield asking.field(f"{layout.name}.{member}", layout.name, member)
+
+
+def _covered(
+    claims: Claims, functions: Iterable[Function], answers: Mapping[str, Any], headers: asking.Headers
+) -> set[str]:
+    """The roles of which the headers declare anything. Raises: HeaderError where there is none."""
+    covered = {each.role for each in functions if any("refused" not in answers[symbol] for symbol in each.symbols)}
+    if not covered:
+        names = ", ".join(file.name for file in headers.files)
+        raise asking.HeaderError(
+            f"{names} declares none of the functions of {claims.description['title']}",
+            hint="name the headers that declare them, not one that belongs to another library",
+        )
+    return covered
 
 
 def _row(found: Findings, subject: str) -> _Finding:
