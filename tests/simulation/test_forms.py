@@ -365,5 +365,5 @@ def test_errors_of_this_vendor_read_like_any_other(runtime: Runtime, odd: Simula
         runtime.stream_sync(12345)
 
     assert (caught.value.code, caught.value.kind, caught.value.name) == (-7, "invalid_value", "INVALID_VALUE")
-    assert [call.kind for call in odd.log() if call.operation == "runtime.text"] == ["ok"]
+    assert [call.kind for call in odd.log() if call.operation == "runtime.text"] == ["success"]
     assert runtime.get_last_error() == 1000
