@@ -5,7 +5,7 @@ All that counts is what an array tells of itself, so that a communicator asks on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbxrt import errors
 from nbxrt.distributed.datatypes import NBYTES, REDUCTIONS
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 LONGEST = 1e9
 #: Of an operation in the contract: addresses, count, element type, how or from whom; not communicator and stream.
 Arguments = tuple[Any, ...]
+
+
+class Given(NamedTuple):
+    """What an array tells of itself; see `Span`."""
+
+    address: int
+    elements: int
+    datatype: str
+    device: int | None
+    is_writable: bool
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.elements * NBYTES[self.datatype]
 
 
 class Checks:
@@ -36,78 +51,86 @@ class Checks:
 
         Raises: ArgumentTypeError, ArgumentValueError.
         """
-        self._demand_place(operation, "x", x, span)
-        if target is not None:
-            self._demand_place(operation, "out", out, target)
-        arguments: Arguments = getattr(self, f"_{operation}")(span, target, op, peer)
+        given, received = Given(*span), None if target is None else Given(*target)
+        self._demand_place(operation, "x", x, given)
+        if received is not None:
+            self._demand_place(operation, "out", out, received)
+        arguments: Arguments = getattr(self, f"_{operation}")(given, received, op, peer)
         return arguments
 
     # by operation
 
-    def _all_reduce(self, span: Span, target: Span | None, op: str, _peer: int) -> Arguments:
-        return span[0], self._receiver("all_reduce", span, target), span[1], span[2], op
+    def _all_reduce(self, span: Given, target: Given | None, op: str, _peer: int) -> Arguments:
+        return span.address, self._receiver("all_reduce", span, target), span.elements, span.datatype, op
 
-    def _broadcast(self, span: Span, target: Span | None, _op: str, root: int) -> Arguments:
-        return span[0], self._receiver("broadcast", span, target), span[1], span[2], root
+    def _broadcast(self, span: Given, target: Given | None, _op: str, root: int) -> Arguments:
+        return span.address, self._receiver("broadcast", span, target), span.elements, span.datatype, root
 
-    def _reduce(self, span: Span, target: Span | None, op: str, root: int) -> Arguments:
-        return span[0], self._receiver("reduce", span, target, root == self._rank), span[1], span[2], op, root
+    def _reduce(self, span: Given, target: Given | None, op: str, root: int) -> Arguments:
+        return (
+            span.address,
+            self._receiver("reduce", span, target, root == self._rank),
+            span.elements,
+            span.datatype,
+            op,
+            root,
+        )
 
-    def _all_gather(self, span: Span, target: Span, _op: str, _peer: int) -> Arguments:
+    def _all_gather(self, span: Given, target: Given, _op: str, _peer: int) -> Arguments:
         _demand_receiver("all_gather", "out", target)
-        _demand_fit("all_gather", "out", target, span[2], span[1] * self._size)
-        if span[0] != target[0] + self._rank * _nbytes(span):
+        _demand_fit("all_gather", "out", target, span.datatype, span.elements * self._size)
+        if span.address != target.address + self._rank * span.nbytes:
             _demand_apart("all_gather", span, target, f"in place, `x` is part {self._rank} of `out`")
-        return span[0], target[0], span[1], span[2]
+        return span.address, target.address, span.elements, span.datatype
 
-    def _reduce_scatter(self, span: Span, target: Span, op: str, _peer: int) -> Arguments:
+    def _reduce_scatter(self, span: Given, target: Given, op: str, _peer: int) -> Arguments:
         _demand_receiver("reduce_scatter", "out", target)
-        _demand_fit("reduce_scatter", "x", span, target[2], target[1] * self._size)
-        if target[0] != span[0] + self._rank * _nbytes(target):
+        _demand_fit("reduce_scatter", "x", span, target.datatype, target.elements * self._size)
+        if target.address != span.address + self._rank * target.nbytes:
             _demand_apart("reduce_scatter", span, target, f"in place, `out` is part {self._rank} of `x`")
-        return span[0], target[0], target[1], target[2], op
+        return span.address, target.address, target.elements, target.datatype, op
 
-    def _all_to_all(self, span: Span, target: Span, _op: str, _peer: int) -> Arguments:
+    def _all_to_all(self, span: Given, target: Given, _op: str, _peer: int) -> Arguments:
         _demand_receiver("all_to_all", "out", target)
-        _demand_fit("all_to_all", "out", target, span[2], span[1])
-        if span[1] % self._size:
+        _demand_fit("all_to_all", "out", target, span.datatype, span.elements)
+        if span.elements % self._size:
             raise errors.ArgumentValueError(
-                f"`all_to_all` of {span[1]} elements: they cannot be divided among {self._size} ranks",
+                f"`all_to_all` of {span.elements} elements: they cannot be divided among {self._size} ranks",
                 operation="all_to_all",
                 parameter="x",
             )
         _demand_apart("all_to_all", span, target)
-        return span[0], target[0], span[1] // self._size, span[2]
+        return span.address, target.address, span.elements // self._size, span.datatype
 
-    def _send(self, span: Span, _target: None, _op: str, peer: int) -> Arguments:
-        return span[0], span[1], span[2], peer
+    def _send(self, span: Given, _target: None, _op: str, peer: int) -> Arguments:
+        return span.address, span.elements, span.datatype, peer
 
-    def _receive(self, span: Span, _target: None, _op: str, peer: int) -> Arguments:
+    def _receive(self, span: Given, _target: None, _op: str, peer: int) -> Arguments:
         _demand_receiver("recv", "x", span)
-        return span[0], span[1], span[2], peer
+        return span.address, span.elements, span.datatype, peer
 
     @staticmethod
-    def _receiver(operation: str, span: Span, target: Span | None, receives: bool = True) -> int:
+    def _receiver(operation: str, span: Given, target: Given | None, receives: bool = True) -> int:
         """Where the elements of an operation go that receives as many as it sends: in place, or in `out`."""
         if target is None:
             if receives:
                 _demand_receiver(operation, "x", span)
-            return span[0]
+            return span.address
         _demand_receiver(operation, "out", target)
-        _demand_fit(operation, "out", target, span[2], span[1])
-        if span[0] != target[0]:
+        _demand_fit(operation, "out", target, span.datatype, span.elements)
+        if span.address != target.address:
             _demand_apart(operation, span, target, "in place, `out` is left out")
-        return target[0]
+        return target.address
 
     # where arrays are
 
-    def _demand_place(self, operation: str, name: str, x: Any, span: Span) -> None:
+    def _demand_place(self, operation: str, name: str, x: Any, span: Given) -> None:
         """No host memory where devices communicate, and none of another device; asked for only when in doubt."""
-        device = span[3]
-        if device == self._device or self._on_host or not span[1]:
+        device = span.device
+        if device == self._device or self._on_host or not span.elements:
             return
         if device is None:
-            device = self._device_by_address(span[0]) if self._asks else self._device
+            device = self._device_by_address(span.address) if self._asks else self._device
         said = _said(operation)
         if device == HOST:
             raise errors.ArgumentValueError(
@@ -166,30 +189,26 @@ def demand_reduction(operation: str, op: Any) -> None:
         )
 
 
-def _demand_receiver(operation: str, name: str, span: Span) -> None:
-    if not span[4]:
+def _demand_receiver(operation: str, name: str, span: Given) -> None:
+    if not span.is_writable:
         raise errors.ArgumentValueError(
             f"`{operation}`: `{name}` is read-only, and it is where elements are received", operation=operation
         )
 
 
-def _demand_fit(operation: str, name: str, span: Span, datatype: str, count: int) -> None:
-    if span[2] != datatype or span[1] != count:
+def _demand_fit(operation: str, name: str, span: Given, datatype: str, count: int) -> None:
+    if span.datatype != datatype or span.elements != count:
         raise errors.ArgumentValueError(
-            f"`{operation}`: `{name}` holds {span[1]} {span[2]}, and {count} {datatype} belong there",
+            f"`{operation}`: `{name}` holds {span.elements} {span.datatype}, and {count} {datatype} belong there",
             operation=operation,
             parameter=name,
         )
 
 
-def _demand_apart(operation: str, span: Span, target: Span, hint: str = "") -> None:
+def _demand_apart(operation: str, span: Given, target: Given, hint: str = "") -> None:
     """What is sent and what is received have no byte in common."""
-    if span[0] < target[0] + _nbytes(target) and target[0] < span[0] + _nbytes(span):
+    if span.address < target.address + target.nbytes and target.address < span.address + span.nbytes:
         raise errors.ArgumentValueError(f"`{operation}`: `x` and `out` overlap", hint=hint, operation=operation)
-
-
-def _nbytes(span: Span) -> int:
-    return span[1] * NBYTES[span[2]]
 
 
 def _said(operation: str) -> str:
