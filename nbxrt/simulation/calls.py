@@ -27,6 +27,12 @@ def is_object(tracked: Sequence[Any]) -> bool:
     return address is not None and not aligned
 
 
+def seen_object(steps: Sequence[Any]) -> str:
+    """The name of an object whose memory the host sees at an address of its own; empty where there is none."""
+    tracked = (payload for verb, payload, *_rest in steps if verb == "track")
+    return next((str(payload[2]) for payload in tracked if payload[2] and payload[4] is None), "")
+
+
 def answered(arguments: Sequence[Argument]) -> Iterator[str]:
     """The names of what a call answers."""
     for argument in arguments:

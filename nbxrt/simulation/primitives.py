@@ -44,6 +44,7 @@ PRIMITIVES: dict[str, dict[str, Any]] = {
         "memory", {"dst": "address", "src": "address", "nbytes": "nbytes", "stream": "stream"}, part_of="memcpy"
     ),
     "buffer_create": _entry("memory", {"nbytes": "nbytes"}, {"address": "address"}, part_of="malloc"),
+    "buffer_contents": _entry("memory", {"buffer": "address"}, {"address": "address"}),
     "buffer_slice": _entry(
         "memory", {"buffer": "address", "offset": "nbytes", "nbytes": "nbytes"}, {"address": "address"}
     ),

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt import errors
-from nbxrt.simulation.calls import answered, calls_in, flat, is_object, mentioned, names_of_objects, told_apart
+from nbxrt.simulation.calls import (
+    answered,
+    calls_in,
+    flat,
+    is_object,
+    mentioned,
+    names_of_objects,
+    seen_object,
+    told_apart,
+)
 from nbxrt.simulation.primitives import ALONE, BESIDE, CLOCK, LEVELS, PARTS, PRIMITIVES, RENAMED
 from nbxrt.simulation.probing import Probes
 
@@ -107,7 +116,9 @@ class Reader:
 
     def _unable(self, reason: str) -> errors.CapabilityError:
         return errors.CapabilityError(
-            f"{self._description['title']} cannot be simulated: {reason}", backend=self._description["name"]
+            f"{self._description['title']} cannot be simulated: {reason}",
+            hint="`nbxrt conform` needs no simulation where the vendor's own library is here",
+            backend=self._description["name"],
         )
 
     # where steps are
@@ -136,9 +147,10 @@ class Reader:
         return sorted(found, key=lambda each: self._order(each[0]))
 
     def _order(self, operation: str) -> tuple[bool, int, bool]:
-        """Memory that is both the host's and managed is managed: it may be used as either."""
+        """What ends memory is known before what undoes its making; what is both the host's and managed is managed."""
         takes = [name for name, *_rest in self._entries[operation]["takes"]]
-        return "stream" not in takes, len(takes), self._entries[operation]["group"] != "managed"
+        is_last = operation not in ("free", "free_host") and self._entries[operation]["group"] != "managed"
+        return "stream" not in takes, len(takes), is_last
 
     # what calls do
 
@@ -204,10 +216,25 @@ class Reader:
             operation = "memory_release" if any(verb == "each" for verb, *_rest in steps) else "memory_free"
         if operation == "malloc" and any(verb == "track" and is_object(payload) for verb, payload, *_rest in steps):
             operation = "buffer_create"
+        seen = seen_object(steps) if operation == "malloc" else ""
         for call in calls:
             symbols, role, arguments, returns = call
+            if seen and self._is_of_buffer(call, seen, names):
+                continue
             meaning = self._meaning(operation if call is main else beside, call, names)
             self._add(attrs.evolve(names, operation=meaning), symbols, role, arguments, returns)
+
+    def _is_of_buffer(self, call: Any, thing: str, names: Names) -> bool:
+        """Whether a call makes an object whose memory the host sees, or tells where; then it is told."""
+        symbols, role, arguments, returns = call
+        made = {each[1] for each in (*arguments, returns) if each[0] in ("out", "result", "pointer")}
+        told = {thing: ("buffer_create", "address"), "address": ("buffer_contents", "buffer")}
+        if len(made & told.keys()) != 1:
+            return False
+        operation, known_as = told[(made & told.keys()).pop()]
+        of_buffer = attrs.evolve(names, operation=operation, renamed={**names.renamed, thing: known_as})
+        self._add(of_buffer, symbols, role, arguments, returns)
+        return True
 
     def _note_served(self, operation: str, steps: Sequence[Any]) -> None:
         """A call that is known already may be the heart of this operation, too."""

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+import nbxrt
 from copies import run
-from nbxrt import verifying
+from nbxrt import descriptions, verifying
+from nbxrt.simulation.stepping import stepped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,3 +114,30 @@ def test_the_file_of_the_template_has_no_fault(root: Path, tmp_path: Path) -> No
     backends = root / "examples" / "nbxrt-backend-template" / "src" / "nbxrt_acme" / "backends"
 
     run(sys.executable, "-m", "nbxrt", "validate", backends, cwd=tmp_path, PYTHONPATH=str(root))
+
+
+@pytest.fixture
+def objects(root: Path, tmp_path: Path) -> Path:
+    """The page's file for an API of objects."""
+    page = (root / "docs" / "adding-a-vendor.md").read_text("utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "omega.yaml"
+    file.write_text(example, "utf-8")
+    return file
+
+
+def test_the_api_of_objects_on_the_page_is_right_and_what_its_functions_do_is_told(objects: Path) -> None:
+    told = {(each.symbols[0], each.operation) for each in stepped(descriptions.load(objects), descriptions.contract())}
+
+    assert nbxrt.validate(objects) == ()
+    assert {("omBufNew", "buffer_create"), ("omContents", "buffer_contents"), ("omBufEnd", "memory_free")} <= told
+
+
+@pytest.mark.tier("all")
+def test_the_api_of_objects_on_the_page_works_in_simulation(root: Path, shell: Path, objects: Path) -> None:
+    commands = [f"nbxrt simulate {objects.name} -o simulated", f"nbxrt conform {objects.name} --library simulated"]
+
+    done = _typed(shell, root, commands, objects.parent)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 skipped, 0 wrong" in done.stdout

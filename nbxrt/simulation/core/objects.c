@@ -213,6 +213,13 @@ uint64_t sim_address_behind(uint64_t buffer, uint64_t offset, uint64_t nbytes)
     return is_inside ? found->address + offset : 0;
 }
 
+/* Where the host sees it. */
+int sim_buffer_contents(uint64_t buffer, uint64_t *address)
+{
+    *address = sim_address_behind(buffer, 0, 0);
+    return *address ? KIND_SUCCESS : KIND_INVALID_VALUE;
+}
+
 int sim_buffer_slice(uint64_t buffer, uint64_t offset, uint64_t nbytes, uint64_t *slice)
 {
     uint64_t address = sim_address_behind(buffer, offset, nbytes);
