@@ -25,7 +25,7 @@ def device_there(description: "Mapping[str, Any]", machine: "Machine") -> "Answe
     rule = description["presence"].get(machine.system)
     if rule is None:
         return None, "only the runtime can tell"
-    pci, nodes, ask, _hint = rule
+    pci, nodes, ask, _hint, _also = rule
     for node in ask:
         if found := _existing(node, machine):
             return None, f"{found} is there, behind which only the runtime can tell"
@@ -42,10 +42,25 @@ def device_there(description: "Mapping[str, Any]", machine: "Machine") -> "Answe
 
 
 def forbidden(description: "Mapping[str, Any]", machine: "Machine") -> "list[str]":
-    """Device nodes that are there and that this process may not read and write, each with its owner and our groups."""
+    """Device nodes of which this process may read and write none, each with its owner and our groups.
+
+    One of each pattern is told; those of other vendors may match it too, so one that may be used is enough.
+    """
     rule = description["presence"].get(machine.system)
-    found = [_existing(node, machine) for node in (rule[1] if rule else ())]
-    return [_refusal(node) for node in found if node and not os.access(node, os.R_OK | os.W_OK)]
+    found = [_matches(pattern, machine) for pattern in ((*rule[1], *rule[4]) if rule else ())]
+    return [_refusal(nodes[0]) for nodes in found if nodes and not any(map(_may_use, nodes))]
+
+
+def lacking(description: "Mapping[str, Any]", machine: "Machine") -> "list[str]":
+    """The nodes beside a card's that are not there, where the card's is: a driver may make them at its first use."""
+    rule = description["presence"].get(machine.system)
+    if not rule or not any(_matches(pattern, machine) for pattern in rule[1]):
+        return []
+    return [f"there is no {machine.under(pattern)}" for pattern in rule[4] if not _matches(pattern, machine)]
+
+
+def _may_use(node: str) -> bool:
+    return os.access(node, os.R_OK | os.W_OK)
 
 
 def _refusal(node: str) -> str:
@@ -64,15 +79,19 @@ def _refusal(node: str) -> str:
 
 
 def _existing(pattern: str, machine: "Machine") -> str:
-    """The first file of a pattern; wildcards stand in its last part only."""
+    """The first file of a pattern, or an empty string."""
+    return next(iter(_matches(pattern, machine)), "")
+
+
+def _matches(pattern: str, machine: "Machine") -> "list[str]":
+    """The files of a pattern; wildcards stand in its last part only."""
     folder, name = os.path.split(machine.under(pattern))
     if not any(wildcard in name for wildcard in "*?["):
-        return os.path.join(folder, name) if os.path.exists(os.path.join(folder, name)) else ""
+        return [os.path.join(folder, name)] if os.path.exists(os.path.join(folder, name)) else []
     try:
-        found = sorted(_matching(name, os.listdir(folder)))
+        return [os.path.join(folder, each) for each in sorted(_matching(name, os.listdir(folder)))]
     except OSError:
-        return ""
-    return os.path.join(folder, found[0]) if found else ""
+        return []
 
 
 def _matching(pattern: str, names: "list[str]") -> "list[str]":

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: The process in which a backend's functions were used first, by its name: a driver outlives `reset`, and no fork.
 first_use_in: "dict[str, int]" = {}
+#: Kinds of error that drivers give where a device node is closed to them or missing.
+_OF_THE_SYSTEM = ("unknown", "system_error")
 #: What there is to say of a process that was forked too late.
 _FORKED = (
     ["this process was forked after the driver was initialised, which drivers do not survive"],
@@ -125,13 +127,14 @@ class Failures:
         """What this process knows that the status does not say."""
         if kind == "not_initialized" and first_use_in.get(self._binder.description["name"], os.getpid()) != os.getpid():
             return _FORKED
-        if not no_device:
+        if not no_device and kind not in _OF_THE_SYSTEM:
             return [], ""
         from nbxrt import presence  # only when there is no device already
 
-        hiding = [name for name in self._binder.description["visibility"] if name in self._binder.machine.environ]
-        notes = [f"{name} is set to {self._binder.machine.environ[name]!r}" for name in hiding]
-        return [*notes, *presence.forbidden(self._binder.description, self._binder.machine)], ""
+        description, machine = self._binder.description, self._binder.machine
+        hiding = [name for name in description["visibility"] if no_device and name in machine.environ]
+        notes = [f"{name} is set to {machine.environ[name]!r}" for name in hiding]
+        return [*notes, *presence.forbidden(description, machine), *presence.lacking(description, machine)], ""
 
     def of_operation(self, error: errors.DeviceError, operation: str) -> errors.DeviceError:
         """The error of a part of a policy, as one of the operation that the policy did."""

@@ -265,8 +265,16 @@ def _in_folders(
         yield candidate
     if not found and not _has_any(wanted, folders) and (shown or folders):
         place = shown or folders[0]
-        said = f"has none of {wanted.said_names}" if _is_there(place) else "does not exist"
-        yield Candidate(step, place, "missing", said)
+        yield Candidate(step, place, "missing", _why_nothing(wanted, place))
+
+
+def _why_nothing(wanted: "Wanted", place: str) -> str:
+    """Why there is nothing in the folders of a place, with the commonest mistakes of those who name one."""
+    if not _is_there(place):
+        return "does not exist" + ("; one folder is meant, and not a list" if os.pathsep in place else "")
+    said = f"has none of {wanted.said_names}"
+    own = next(filter(wanted.has_name, _listed(place)), "")
+    return f"{said} in its folders; {own} lies in it itself, and what is above is meant" if own else said
 
 
 def _has_any(wanted: "Wanted", folders: "Sequence[str]") -> bool:

@@ -192,6 +192,7 @@ def _presence(rule: Any) -> Any:
         tuple(rule.get("nodes", ())),
         tuple(rule.get("ask", ())),
         rule.get("hint", ""),
+        tuple(rule.get("also", ())),
     )
 
 

@@ -94,6 +94,9 @@ def _presence() -> Schema:
 
 _PRESENCE = "What shows a device on this system; `ask` when only the runtime can tell."
 _VISIBILITY = "Environment variables that hide devices."
+_NODES_BESIDE = (
+    "Device nodes, as glob patterns, that a process opens beside: errors name those that are closed or missing."
+)
 _NODE_HINT = "What a person can do where a card is there and no node, or one that is closed."
 _NAMES = "File names of the library, best first."
 _SEARCH = "Where the library is looked for, in this order."
@@ -117,6 +120,7 @@ def _presence_on_platform() -> Schema:
     rules = {
         "pci": pci,
         "nodes": strings(ABSOLUTE, "Device nodes, as glob patterns: one must exist.", ["/dev/nvidia[0-9]*"]),
+        "also": strings(ABSOLUTE, _NODES_BESIDE, ["/dev/nvidia-uvm"]),
         "ask": strings(ABSOLUTE, "Where one of these exists, only the runtime can tell.", ["/dev/dxg"]),
         "hint": string(NOT_BLANK, _NODE_HINT, "load the kernel module `nvidia`"),
     }

@@ -88,11 +88,13 @@ def _signs(rule: tuple[Any, ...] | None) -> Iterator[str]:
     if rule is None:
         yield "only the runtime can tell"
         return
-    pci, nodes, ask, _hint = rule
+    pci, nodes, ask, _hint, also = rule
     if pci:
         yield f"PCI vendor {pci[0]:#06x}, classes {', '.join(f'{each:#04x}' for each in pci[1])}"
     if nodes:
         yield f"a node {' or '.join(nodes)}"
+    if also:
+        yield f"opened beside it: {', '.join(also)}"
     if ask:
         yield f"only the runtime can tell where {' or '.join(ask)} is there"
 

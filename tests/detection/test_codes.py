@@ -224,6 +224,57 @@ class TestNodes:
         assert "its mode is 0660, its group is 0" in said or os.geteuid()
         assert f"this process is of the groups {groups}" in said
 
+    def test_a_closed_node_beside_the_cards_is_named_too(
+        self, simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Containers are given both nodes, and a group that has another number than on the host."""
+        with ClosedNode("/dev/dri/renderD128") as root:
+            add_node(Path(root), "/dev/kfd")
+            (Path(root) / "dev/kfd").chmod(0o666)
+            monkeypatch.setenv("NBXRT_SYSROOT", root)
+            runtime = simulate("hip", "7.1", devices=0).open()
+
+            def allocate() -> str:
+                with pytest.raises(nbxrt.NoDeviceError) as caught:
+                    runtime.malloc(64)
+                return str(caught.value)
+
+            said, _groups = _as_nobody(allocate)
+
+        assert f"{root}/dev/dri/renderD128 is there, and this process may not read and write it" in said
+        assert "kfd is there" not in said
+
+    def test_a_closed_node_beside_one_that_may_be_used_is_anothers(self, tmp_path: Path) -> None:
+        from nbxrt.binding.machine import Machine
+        from nbxrt.presence import forbidden
+
+        for node in ("/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"):
+            add_node(tmp_path, node)
+            (tmp_path / node[1:]).chmod(0 if node.endswith("128") else 0o666)
+
+        def look() -> str:
+            return str(forbidden(descriptions.built_in("hip"), Machine(root=str(tmp_path), environ={})))
+
+        assert look() == "[]"
+
+    @pytest.mark.parametrize(("nodes", "missing"), [(["nvidia0", "nvidiactl"], ["nvidia-uvm"]), ([], [])])
+    def test_a_failure_without_a_reason_names_the_nodes_that_are_missing(
+        self, simulate: Simulate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, nodes: list[str], missing: list[str]
+    ) -> None:
+        for node in nodes:
+            add_node(tmp_path, f"/dev/{node}")
+        monkeypatch.setenv("NBXRT_SYSROOT", str(tmp_path))
+        simulation = simulate("cuda", "12.9")
+        simulation.fail("malloc", kind="unknown")
+
+        with pytest.raises(nbxrt.DeviceError) as caught:
+            simulation.open().malloc(64)
+
+        assert "modprobe nvidia_uvm" in caught.value.hint
+        assert [line for line in str(caught.value).splitlines() if "there is no /" in line] == [
+            f"  there is no {tmp_path}/dev/{node}" for node in missing
+        ]
+
     def test_a_node_that_may_be_used_is_not_mentioned(self, simulate: Simulate, tmp_path: Path) -> None:
         add_card(tmp_path / "root", 0x1002)
         add_node(tmp_path / "root", "/dev/kfd")
