@@ -25,7 +25,7 @@ def device_there(description: "Mapping[str, Any]", machine: "Machine") -> "Answe
     rule = description["presence"].get(machine.system)
     if rule is None:
         return None, "only the runtime can tell"
-    pci, nodes, ask, _hint, _also = rule
+    pci, nodes, ask, _hint = rule
     for node in ask:
         if found := _existing(node, machine):
             return None, f"{found} is there, behind which only the runtime can tell"
@@ -46,17 +46,22 @@ def forbidden(description: "Mapping[str, Any]", machine: "Machine") -> "list[str
 
     One of each pattern is told; those of other vendors may match it too, so one that may be used is enough.
     """
-    rule = description["presence"].get(machine.system)
-    found = [_matches(pattern, machine) for pattern in ((*rule[1], *rule[4]) if rule else ())]
+    patterns = (*_nodes_of_cards(description, machine), *description["nodes_beside"].get(machine.system, ()))
+    found = [_matches(pattern, machine) for pattern in patterns]
     return [_refusal(nodes[0]) for nodes in found if nodes and not any(map(_may_use, nodes))]
 
 
 def lacking(description: "Mapping[str, Any]", machine: "Machine") -> "list[str]":
     """The nodes beside a card's that are not there, where the card's is: a driver may make them at its first use."""
-    rule = description["presence"].get(machine.system)
-    if not rule or not any(_matches(pattern, machine) for pattern in rule[1]):
+    if not any(_matches(pattern, machine) for pattern in _nodes_of_cards(description, machine)):
         return []
-    return [f"there is no {machine.under(pattern)}" for pattern in rule[4] if not _matches(pattern, machine)]
+    beside: tuple[str, ...] = description["nodes_beside"].get(machine.system, ())
+    return [f"there is no {machine.under(pattern)}" for pattern in beside if not _matches(pattern, machine)]
+
+
+def _nodes_of_cards(description: "Mapping[str, Any]", machine: "Machine") -> "tuple[str, ...]":
+    rule = description["presence"].get(machine.system)
+    return rule[1] if rule else ()
 
 
 def _may_use(node: str) -> bool:

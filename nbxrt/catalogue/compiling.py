@@ -133,6 +133,7 @@ def compile_backend(backend: Backend, contract: dict[str, Any]) -> dict[str, Any
         "visibility": backend.visibility,
         "device_required": backend.device_required,
         "presence": {platform: _presence(rule) for platform, rule in backend.presence.items()},
+        "nodes_beside": {platform: _nodes_beside(rule) for platform, rule in backend.presence.items()},
         "libraries": {name: _role(role, contract) for name, role in backend.libraries.items()},
         "structs": {
             name: tuple(
@@ -183,6 +184,10 @@ def _binaries(rules: Any) -> dict[str, Any]:
     }
 
 
+def _nodes_beside(rule: Any) -> tuple[str, ...]:
+    return () if rule == "ask" else tuple(rule.get("also", ()))
+
+
 def _presence(rule: Any) -> Any:
     if rule == "ask":
         return None
@@ -192,7 +197,6 @@ def _presence(rule: Any) -> Any:
         tuple(rule.get("nodes", ())),
         tuple(rule.get("ask", ())),
         rule.get("hint", ""),
-        tuple(rule.get("also", ())),
     )
 
 

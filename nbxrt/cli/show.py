@@ -79,7 +79,9 @@ def _heading(writer: Writer, description: Mapping[str, Any]) -> None:
 def _presence(writer: Writer, description: Mapping[str, Any]) -> None:
     writer.heading("How a device shows")
     for platform in description["platforms"]:
-        writer.row(platform, "; ".join(_signs(description["presence"].get(platform))))
+        beside = description["nodes_beside"].get(platform, ())
+        opened = [f"opened beside it: {', '.join(beside)}"] if beside else []
+        writer.row(platform, "; ".join([*_signs(description["presence"].get(platform)), *opened]))
     if description["visibility"]:
         writer.row("hidden by", ", ".join(description["visibility"]))
 
@@ -88,13 +90,11 @@ def _signs(rule: tuple[Any, ...] | None) -> Iterator[str]:
     if rule is None:
         yield "only the runtime can tell"
         return
-    pci, nodes, ask, _hint, also = rule
+    pci, nodes, ask, _hint = rule
     if pci:
         yield f"PCI vendor {pci[0]:#06x}, classes {', '.join(f'{each:#04x}' for each in pci[1])}"
     if nodes:
         yield f"a node {' or '.join(nodes)}"
-    if also:
-        yield f"opened beside it: {', '.join(also)}"
     if ask:
         yield f"only the runtime can tell where {' or '.join(ask)} is there"
 
