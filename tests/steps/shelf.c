@@ -122,6 +122,9 @@ int shelfMark(void *queue, void **mark) {
 }
 int shelfMarkWait(void *mark) { if (((object *)mark)->kind != MARK) return BAD; ((object *)mark)->state = 4; return OK; }
 int shelfMarkTime(void *mark, uint64_t *time) { *time = ((object *)mark)->time; return OK; }
+#define TICK_BITS 21    /* of a clock whose ticks begin anew after some two milliseconds */
+int shelfMarkTicks(void *mark, uint64_t *ticks) { *ticks = ((object *)mark)->time % (1 << TICK_BITS); return OK; }
+int shelfClock(uint64_t *tick, unsigned *bits) { *tick = 1; *bits = TICK_BITS; return OK; }
 int shelfMarkRelease(void *mark) { return end(mark, MARK); }
 int shelfCopy(void *to, const void *from, size_t nbytes) { memmove(to, from, nbytes); return OK; }
 int shelfMemory(void *device, uint64_t *total) { *total = 1 << 30; return OK; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,19 @@ class TestEvents:
 
         assert runtime.event_elapsed(start, end) == 1.0
         assert runtime.event_elapsed(end, start) == -1.0
+
+    def test_ticks_that_begin_anew_between_two_events_are_no_negative_time(self, shelf: Callable[..., Shelf]) -> None:
+        ticks = {"call": "shelfMarkTicks", "args": ["mark", {"out": "time", "type": "uint64"}]}
+        clock = {"call": "shelfClock", "args": [{"out": "tick", "type": "uint64"}, {"out": "bits", "type": "uint"}]}
+        marks = POLICIES["marks"] | {"time": {"steps": [ticks]}, "clock": {"steps": [clock]}}
+        runtime = shelf(policies=POLICIES | {"marks": marks}).runtime
+        events = [runtime.event_create() for _each in range(4)]
+        for event in events:
+            runtime.event_record(event, 0)
+
+        between = [runtime.event_elapsed(*pair) for pair in itertools.pairwise(events)]
+
+        assert between == [1.0, 1.0, 1.0]
 
     def test_events_whose_locks_were_held_at_a_fork_are_unknown_in_the_child_and_hold_nobody_up(
         self, shelf: Callable[..., Shelf]
