@@ -5,8 +5,10 @@ generated for what came out. Where nbxrt cannot tell that it would do the same a
 counted, with the reason.
 """
 
+import errno
 import functools
 import inspect
+import os
 import threading
 from collections import defaultdict
 from types import MethodType
@@ -453,23 +455,28 @@ _CACHE_HINT = "set TRITON_CACHE_DIR to a folder that this user can write"
 
 
 def _demand_cache() -> None:
-    """See that Triton's cache is not a folder named `~` in the working folder. Raises: CapabilityError."""
+    """See that Triton has a cache, which is no folder named `~` in the working folder. Raises: CapabilityError."""
     from triton import knobs
 
-    if knobs.cache.dir.startswith("~"):
-        raise errors.CapabilityError(
-            "Triton has no folder for its cache: there is no HOME, and the system knows no home of this user",
-            hint=_CACHE_HINT,
-        )
+    folder = knobs.cache.dir
+    if folder and not folder.startswith("~"):
+        return
+    said = next((each for each in ("TRITON_CACHE_DIR", "TRITON_HOME") if each in os.environ), "")
+    if said:
+        why = f"{said} is {os.environ[said]!r}" + (", and Triton does not look up what `~` is" if folder else "")
+    else:
+        why = "there is no HOME, and the system knows no home of this user" if folder else "its setting is empty"
+    raise errors.CapabilityError(f"Triton has no folder for its cache: {why}", hint=_CACHE_HINT, folder=folder)
 
 
 def _cannot_keep(error: OSError) -> errors.NbxrtError:
     """The error of a compilation whose files cannot be read or written: most often Triton's cache."""
     from triton import knobs
 
-    folder = knobs.cache.dir
+    folder, code = knobs.cache.dir, errno.errorcode.get(error.errno or 0, "")
     return errors.CapabilityError(
-        f"Triton cannot compile with its cache in {folder}: {error.filename or folder}: {error.strerror or error}",
+        f"Triton cannot compile with its cache in {folder}: {error.filename or folder}: {error.strerror or error}"
+        + (f" ({code})" if code else ""),
         hint=_CACHE_HINT,
         folder=folder,
     )

@@ -125,7 +125,24 @@ print(json.dumps([before, sorted(os.listdir({empty!r})), len(simulation.launches
         ({"HOME": "/sys", "TRITON_HOME": "{home}/mine"}, False, "mine", None),
         ({"HOME": "/sys", "TRITON_CACHE_DIR": "{home}/cache"}, False, "cache", None),
         ({"TRITON_CACHE_DIR": "{home}/cache"}, True, "cache", None),
-        ({"HOME": "/sys"}, False, "", r"Triton cannot compile with its cache in /sys/\.triton/cache: .*: \w+"),
+        (
+            {"HOME": "/sys"},
+            False,
+            "",
+            r"Triton cannot compile with its cache in /sys/\.triton/cache: .*: \w.* \(E\w+\)",
+        ),
+        (
+            {"HOME": "{home}", "TRITON_CACHE_DIR": ""},
+            False,
+            "",
+            "Triton has no folder for its cache: TRITON_CACHE_DIR is ''",
+        ),
+        (
+            {"HOME": "{home}", "TRITON_CACHE_DIR": "~/c"},
+            False,
+            "",
+            "Triton has .*: TRITON_CACHE_DIR is '~/c', and Triton ",
+        ),
         (
             {},
             True,
