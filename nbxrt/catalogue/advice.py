@@ -22,6 +22,8 @@ def for_text(path: Path, value: str, pattern: str, contract: Contract) -> str:
     """What a text should be that does not match its pattern."""
     if pattern == schema_parts.VERSION:
         return 'a range is `since`, included, and `before`, not included: `since: "2.0"`'
+    if path == ("extends",) and re.search(r"[/\\.]", value):
+        return "it names a backend, not its file: name that file, or its folder, in NBXRT_BACKEND_PATH"
     if pattern == schema_parts.NAME:
         near = re.sub(r"[^a-z0-9]+", "_", value.lower()).strip("_")
         return short(f"write `{near}`") if re.search(pattern, near) and near != value else ""

@@ -53,6 +53,8 @@ def whole(source: Source, found: Found, contract: Contract) -> Whole:
     if not extends(document):
         return Whole((source,), document, {}, form)
     chain, documents, faults = _chain(source, document, found, contract)
+    if any(fault.path == "extends" for fault in form):
+        faults = []  # what is no name is no backend's
     if form or faults:
         return Whole(tuple(chain), None, {}, tuple(sorted({*_with_places(form, documents), *faults})))
     merged = layers.merge(documents)

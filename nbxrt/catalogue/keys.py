@@ -70,6 +70,8 @@ def _without_heads(unknown: Iterable[Unknown]) -> Iterator[Unknown]:
 def _unknown_key(unknown: Unknown, document: Document, contract: Contract) -> Diagnostic:
     if unknown.path == ("absent",) and unknown.key in contract.operations:
         return _required_absent(unknown.key, f"`{unknown.key}` is required, and cannot be absent", document)
+    is_group = unknown.path == ("operations",) and unknown.key in contract.groups
+    group = f"`{unknown.key}` is a group of operations, which stands under `absent`" if is_group else ""
     reference, message = _SECTIONS.get(unknown.path, ("unknown-key", f"unknown key {{}} in {unknown.title}"))
     few = len(unknown.known) <= _LABELLED
     return document.diagnostic(
@@ -78,7 +80,8 @@ def _unknown_key(unknown: Unknown, document: Document, contract: Contract) -> Di
         message.format(quoted(unknown.key)),
         at="key",
         label=f"known here: {listed(unknown.known)}" if few else "",
-        hint=advice.for_key(unknown.path, unknown.key, _AT_THE_TOP)
+        hint=group
+        or advice.for_key(unknown.path, unknown.key, _AT_THE_TOP)
         or did_you_mean(unknown.key, _names(unknown, contract)),
     )
 
