@@ -136,6 +136,7 @@ TOOLS: dict[str, Callable[[], str]] = {
     "gobjc": objective_c.missing,
     "mingw": _program("x86_64-w64-mingw32-ld"),
     "mpi": _engine("mpi", "mpirun"),
+    "mypy": _module("mypy"),
     "level-zero": _level_zero,
     "headers": _headers,
     "node": _program("node"),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from nbxrt.objects.given import DeviceLike, Extents, StreamLike
+
 
 def _nothing() -> None:
     """As a reference to what is not there."""
@@ -61,7 +63,7 @@ class Module(Closing):
     last of these. Raises: ArgumentTypeError; CapabilityError; DeviceError; as `Device`.
     """
 
-    def __init__(self, image: "bytes | bytearray | memoryview | str", device: "Any" = None) -> None:
+    def __init__(self, image: "bytes | bytearray | memoryview | str", device: "DeviceLike" = None) -> None:
         content = _content(image)
         self.device = as_device(device)
         self.runtime = self.device.runtime
@@ -196,7 +198,12 @@ class Function:
 
 
 def launch(
-    function: Function, grid: "Any", block: "Any", args: "Sequence[Any]" = (), shared: int = 0, stream: "Any" = None
+    function: Function,
+    grid: "Extents",
+    block: "Extents",
+    args: "Sequence[Any]" = (),
+    shared: int = 0,
+    stream: "StreamLike" = None,
 ) -> None:
     """Launch a kernel on the stream, the thread's current one when left out; an empty grid launches nothing.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from nbxrt.objects.buffer import Buffer
     from nbxrt.objects.device import Device
+    from nbxrt.objects.given import StreamLike
     from nbxrt.runtime import Runtime
 
 #: Pieces of a strided array that are copied on the device one by one; more go through the host.
@@ -209,15 +210,15 @@ class DeviceArray:
             raise errors.ArgumentValueError(f"{self!r} is not contiguous", hint="`array.contiguous()`", value=self)
         return Side(self.ptr, self.nbytes, self.memory, self)
 
-    def copy_from(self, source: "Any", *, stream: "Any" = None) -> None:
+    def copy_from(self, source: "Any", *, stream: "StreamLike" = None) -> None:
         """Copy all bytes of `source`, as `Buffer.copy_from`. Raises: as there; it must be contiguous."""
         copying.copy(self.side(), buffer.side_of(source, "`copy_from`", written=False), self.device, stream)
 
-    def copy_to(self, target: "Any", *, stream: "Any" = None) -> None:
+    def copy_to(self, target: "Any", *, stream: "StreamLike" = None) -> None:
         """Copy all bytes into `target`, as `Buffer.copy_to`. Raises: as there; it must be contiguous."""
         copying.copy(buffer.side_of(target, "`copy_to`", written=True), self.side(), self.device, stream)
 
-    def contiguous(self, *, stream: "Any" = None) -> "DeviceArray":
+    def contiguous(self, *, stream: "StreamLike" = None) -> "DeviceArray":
         """The array itself where its elements lie in C order without gaps, else a copy, ordered on the stream.
 
         A copy of many small pieces goes through the host and is done when this returns. Raises: OutOfMemoryError,
@@ -225,7 +226,7 @@ class DeviceArray:
         """
         return self if self.is_contiguous() else self.copy(stream=stream)
 
-    def copy(self, *, stream: "Any" = None) -> "DeviceArray":
+    def copy(self, *, stream: "StreamLike" = None) -> "DeviceArray":
         """A contiguous copy on the same device, ordered on the stream, the thread's current one when left out.
 
         Raises: OutOfMemoryError, DeviceError.
@@ -246,7 +247,7 @@ class DeviceArray:
             target = Side(new.ptr + number * nbytes, nbytes, new.memory, new)
             copying.copy(target, source, self.device, stream)
 
-    def _gathered(self, stream: "Any" = None) -> bytearray:
+    def _gathered(self, stream: "StreamLike" = None) -> bytearray:
         """Its bytes on the host, in C order; waits for the stream."""
         nbytes, offsets = layout.runs(self.shape, self.strides, self.dtype.itemsize)
         first, last = layout.span_of(self.shape, self.strides, self.dtype.itemsize)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from nbxrt.objects.array import DeviceArray
+    from nbxrt.objects.given import DeviceLike, MemoryKind, StreamLike
     from nbxrt.objects.ipc import Handle
     from nbxrt.runtime import Runtime
 
@@ -40,7 +41,13 @@ class Buffer:
     __slots__ = ("__weakref__", "_device_idx", "device", "memory", "nbytes", "ptr", "runtime")
 
     def __init__(
-        self, nbytes: int, device: "Any" = None, *, stream: "Any" = None, kind: str = "device", shareable: bool = False
+        self,
+        nbytes: int,
+        device: "DeviceLike" = None,
+        *,
+        stream: "StreamLike" = None,
+        kind: "MemoryKind" = "device",
+        shareable: bool = False,
     ) -> None:
         device = as_device(device)
         if errors.boolean("`Buffer`", "shareable", shareable) and kind != "device":
@@ -56,7 +63,7 @@ class Buffer:
 
     @classmethod
     def from_handle(
-        cls, ptr: int, nbytes: int, device: "Any" = None, *, owner: "Any" = None, kind: str = "device",
+        cls, ptr: int, nbytes: int, device: "DeviceLike" = None, *, owner: "Any" = None, kind: "MemoryKind" = "device",
         readonly: bool = False,
     ) -> "Buffer":  # fmt: skip
         """Memory of somebody else, which is never given back here; `owner` is kept as long as the memory is used.
@@ -127,7 +134,7 @@ class Buffer:
 
     # copies
 
-    def copy_from(self, source: "Any", *, stream: "Any" = None) -> None:
+    def copy_from(self, source: "Any", *, stream: "StreamLike" = None) -> None:
         """Copy all bytes of `source`: a Buffer, a contiguous DeviceArray, or anything with the buffer protocol.
 
         With a stream the copy is ordered on it and may be done later; the source is kept, and locked against resizing,
@@ -139,7 +146,7 @@ class Buffer:
         """
         copying.copy(self.side(), side_of(source, "`copy_from`", written=False), self.device, stream)
 
-    def copy_to(self, target: "Any", *, stream: "Any" = None) -> None:
+    def copy_to(self, target: "Any", *, stream: "StreamLike" = None) -> None:
         """Copy all bytes into `target`; as `copy_from`, with the sides exchanged.
 
         With a stream, what is in `target` may be read only after the stream was waited for.
@@ -152,7 +159,7 @@ class Buffer:
         self.copy_to(copied)
         return bytes(copied)
 
-    def fill(self, value: "int | bytes", *, stream: "Any" = None) -> None:
+    def fill(self, value: "int | bytes", *, stream: "StreamLike" = None) -> None:
         """Fill it with a byte, an integer from 0 to 255, or a pattern of 1, 2 or 4 bytes; ordered on the stream.
 
         It may be done later; the order of the stream is all that later work on it needs.

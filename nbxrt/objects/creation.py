@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.dtypes import DType
+    from nbxrt.objects.given import DeviceLike, DTypeLike, MemoryKind, Shape, StreamLike
 
 
 def empty(
-    shape: "Any", dtype: "Any" = "float32", *, device: "Any" = None, stream: "Any" = None, kind: str = "device"
+    shape: "Shape",
+    dtype: "DTypeLike" = "float32",
+    *,
+    device: "DeviceLike" = None,
+    stream: "StreamLike" = None,
+    kind: "MemoryKind" = "device",
 ) -> DeviceArray:
     """A new array whose elements are whatever was in the memory, for use on the stream; `kind` is as of `Buffer`.
 
@@ -30,7 +36,12 @@ def empty(
 
 
 def empty_like(
-    array: "Any", dtype: "Any" = None, *, device: "Any" = None, stream: "Any" = None, kind: str = "device"
+    array: "Any",
+    dtype: "DTypeLike | None" = None,
+    *,
+    device: "DeviceLike" = None,
+    stream: "StreamLike" = None,
+    kind: "MemoryKind" = "device",
 ) -> DeviceArray:
     """A new array of the shape and type of another, on its device when that is a DeviceArray. Raises: as `empty`."""
     shape, dtype, device = _like(array, dtype, device)
@@ -38,7 +49,12 @@ def empty_like(
 
 
 def zeros(
-    shape: "Any", dtype: "Any" = "float32", *, device: "Any" = None, stream: "Any" = None, kind: str = "device"
+    shape: "Shape",
+    dtype: "DTypeLike" = "float32",
+    *,
+    device: "DeviceLike" = None,
+    stream: "StreamLike" = None,
+    kind: "MemoryKind" = "device",
 ) -> DeviceArray:
     """A new array of zeros; they are written in the order of the stream. Raises: as `empty`."""
     array = empty(shape, dtype, device=device, stream=stream, kind=kind)
@@ -50,14 +66,21 @@ def zeros(
 
 
 def zeros_like(
-    array: "Any", dtype: "Any" = None, *, device: "Any" = None, stream: "Any" = None, kind: str = "device"
+    array: "Any",
+    dtype: "DTypeLike | None" = None,
+    *,
+    device: "DeviceLike" = None,
+    stream: "StreamLike" = None,
+    kind: "MemoryKind" = "device",
 ) -> DeviceArray:
     """A new array of zeros of the shape and type of another. Raises: as `empty`."""
     shape, dtype, device = _like(array, dtype, device)
     return zeros(shape, dtype, device=device, stream=stream, kind=kind)
 
 
-def from_numpy(array: "Any", *, device: "Any" = None, stream: "Any" = None, kind: str = "device") -> DeviceArray:
+def from_numpy(
+    array: "Any", *, device: "DeviceLike" = None, stream: "StreamLike" = None, kind: "MemoryKind" = "device"
+) -> DeviceArray:
     """A copy of a NumPy array on the device.
 
     With a stream it is ordered on it: the NumPy array is kept, and must not be changed before the stream has passed the
@@ -73,7 +96,12 @@ def from_numpy(array: "Any", *, device: "Any" = None, stream: "Any" = None, kind
 
 
 def asarray(
-    value: "Any", dtype: "Any" = None, *, device: "Any" = None, stream: "Any" = None, copy: "bool | None" = None
+    value: "Any",
+    dtype: "DTypeLike | None" = None,
+    *,
+    device: "DeviceLike" = None,
+    stream: "StreamLike" = None,
+    copy: "bool | None" = None,
 ) -> DeviceArray:
     """The array that a value is, without a copy where its memory is the device's already.
 

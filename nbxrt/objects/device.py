@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from nbxrt.objects.buffer import Buffer
     from nbxrt.objects.event import Event
+    from nbxrt.objects.given import DeviceLike, MemoryKind, StreamLike
     from nbxrt.objects.stream import Stream
     from nbxrt.runtime import Runtime
 
@@ -46,7 +47,7 @@ class Device:
     _later: "list[tuple[Any, ...]]"
     _used: bool
 
-    def __new__(cls, index: "Any" = None, *, runtime: "Runtime | None" = None) -> "Device":  # noqa: PYI034  # one object each
+    def __new__(cls, index: "DeviceLike" = None, *, runtime: "Runtime | None" = None) -> "Device":  # noqa: PYI034  # one object each
         runtime = runtime_in_force() if runtime is None else checked("`Device`", runtime)
         if index is None:
             index = current_index(runtime)
@@ -142,7 +143,7 @@ class Device:
 
         return Event(self, timing=timing, blocking=blocking, interprocess=interprocess)
 
-    def allocate(self, nbytes: int, *, stream: "Any" = None, kind: str = "device") -> "Buffer":
+    def allocate(self, nbytes: int, *, stream: "StreamLike" = None, kind: "MemoryKind" = "device") -> "Buffer":
         """New memory, for use on the stream; see `Buffer`."""
         from nbxrt.objects.buffer import Buffer
 
@@ -159,13 +160,13 @@ class Device:
         """Make it the calling thread's current device, for an active driver of Triton too. Raises: DeviceError."""
         make_current(self.runtime, self._device_idx)
 
-    def can_access(self, other: "Any") -> bool:
+    def can_access(self, other: "DeviceLike") -> bool:
         """Whether it can access the memory of another device; see `enable_peer_access`."""
         from nbxrt.objects import peer
 
         return peer.can_access(self, other)
 
-    def enable_peer_access(self, other: "Any") -> None:
+    def enable_peer_access(self, other: "DeviceLike") -> None:
         """Let it access the memory of another device, in this direction only; enabled already is success.
 
         Raises: CapabilityError; DeviceError naming the pair, where the devices cannot.
@@ -174,7 +175,7 @@ class Device:
 
         peer.enable(self, other)
 
-    def copy_path(self, other: "Any") -> str:
+    def copy_path(self, other: "DeviceLike") -> str:
         """How memory is copied from it to another device: `same device`, `peer`, or `staged` through the host."""
         from nbxrt.objects import peer
 

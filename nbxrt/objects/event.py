@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nbxrt.objects.given import DeviceLike, StreamLike
     from nbxrt.objects.ipc import Handle
     from nbxrt.runtime import Runtime
 
@@ -37,7 +38,7 @@ class Event(Closing):
     is_recorded: bool
 
     def __init__(
-        self, device: "Any" = None, *, timing: bool = True, blocking: bool = False, interprocess: bool = False
+        self, device: "DeviceLike" = None, *, timing: bool = True, blocking: bool = False, interprocess: bool = False
     ) -> None:
         for name, value in (("timing", timing), ("blocking", blocking), ("interprocess", interprocess)):
             errors.boolean("`Event`", name, value)
@@ -65,7 +66,7 @@ class Event(Closing):
     def __reduce__(self) -> "Any":
         raise refuse_copying(self, "`event.ipc_handle()` is for other processes")
 
-    def record(self, stream: "Any" = None) -> None:
+    def record(self, stream: "StreamLike" = None) -> None:
         """Record it in a stream, the thread's current one when left out: it stands for all work given to that so far.
 
         Raises: DeviceError; ArgumentTypeError; ArgumentValueError for a stream of another device, or a closed one.

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.device import Device
+    from nbxrt.objects.given import DeviceLike, StreamLike
     from nbxrt.runtime import Runtime
 
 
-def from_dlpack(value: "Any", *, device: "Any" = None, copy: "bool | None" = None, stream: "Any" = None) -> DeviceArray:
+def from_dlpack(
+    value: "Any", *, device: "DeviceLike" = None, copy: "bool | None" = None, stream: "StreamLike" = None
+) -> DeviceArray:
     """An array of another library as a DeviceArray that shares its memory, by DLPack; or a capsule of DLPack.
 
     It is ready for work on `stream`, the thread's current one when left out. With `device` it has to be on that one, or

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nbxrt.objects.device import Device
+    from nbxrt.objects.given import StreamLike
     from nbxrt.objects.state import State
     from nbxrt.runtime import Runtime
 
@@ -87,7 +88,7 @@ class Graph(Closing):
                 self.device.on(self.runtime.graph_exec_destroy, made)
         return self
 
-    def launch(self, stream: "Any" = None) -> None:
+    def launch(self, stream: "StreamLike" = None) -> None:
         """Run it, ordered on the stream, the thread's current one when left out.
 
         Raises: ArgumentValueError, DeviceError.

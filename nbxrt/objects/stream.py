@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from nbxrt.objects.event import Event
+    from nbxrt.objects.given import DeviceLike
     from nbxrt.objects.graph import Capture
     from nbxrt.runtime import Runtime
 
@@ -53,14 +54,16 @@ class Stream(Closing):
 
     handle: int
 
-    def __init__(self, device: "Any" = None, *, non_blocking: bool = False, priority: "int | None" = None) -> None:
+    def __init__(
+        self, device: "DeviceLike" = None, *, non_blocking: bool = False, priority: "int | None" = None
+    ) -> None:
         errors.boolean("`Stream`", "non_blocking", non_blocking)
         device = as_device(device)
         self._stand_for(device, device.on(_created, device.runtime, non_blocking, priority), None)
         self._is_ours = True
 
     @classmethod
-    def from_handle(cls, handle: int, device: "Any" = None, *, owner: "Any" = None) -> "Stream":
+    def from_handle(cls, handle: int, device: "DeviceLike" = None, *, owner: "Any" = None) -> "Stream":
         """A stream of another library, by the vendor's handle, an integer; 0 is the device's default stream.
 
         It is never destroyed here; `owner` is kept as long as it is used, and with the runtime once memory of the
@@ -75,7 +78,7 @@ class Stream(Closing):
         return stream
 
     @classmethod
-    def wrap(cls, stream: "Any", device: "Any" = None) -> "Stream":
+    def wrap(cls, stream: "Stream | object", device: "DeviceLike" = None) -> "Stream":
         """The stream that an object stands for: a Stream itself, or what has the backend's protocol of streams.
 
         Raises: ArgumentTypeError; ArgumentValueError for a Stream that is closed or of another backend.
@@ -247,7 +250,7 @@ def _offer_protocol(runtime: "Runtime") -> None:
         setattr(Stream, name, property(protocol))
 
 
-def current_stream(device: "Any" = None) -> Stream:
+def current_stream(device: "DeviceLike" = None) -> Stream:
     """The stream that work of this thread without `stream=` is given to, on a device or the current one.
 
     It is the device's default stream, but inside `with stream:`. Raises: as `Device`.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +53,23 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     said = run(sys.executable, "page.py", cwd=tmp_path, **environment)
 
     assert prints in said
+
+
+@pytest.mark.tier("all")
+@pytest.mark.needs("mypy", "numpy")
+def test_a_type_checker_follows_the_quickstart_and_sees_what_no_function_takes(root: Path, tmp_path: Path) -> None:
+    wrong = 'nbxrt.empty("x")\nnbxrt.zeros(3, kind="host")\n'
+    (tmp_path / "page.py").write_text("\n".join([*_code(root / "docs" / "quickstart.md"), wrong]), "utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "page.py"]
+
+    said = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(root)}, capture_output=True, text=True, check=False
+    )
+
+    assert re.findall(r"error: (.*?) has incompatible type", said.stdout) == [
+        'Argument 1 to "empty"',
+        'Argument "kind" to "zeros"',
+    ]
 
 
 @pytest.mark.tier("all")
