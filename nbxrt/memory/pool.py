@@ -96,9 +96,12 @@ class Bin(Blocks):
         except IndexError:
             pool.wait()
         try:
-            if heap.dirty:
-                heap.join()
-            ranges = heap.ranges
+            ranges, dirty = heap.ranges, heap.dirty
+            if dirty:
+                if len(dirty) > FEW or len(dirty[0]) > FEW:
+                    heap.join_many(dirty)
+                else:
+                    ranges.join(dirty)
             ordered = ranges.ordered
             index = bisect_left(ordered, self.size)
             try:
@@ -161,28 +164,17 @@ class Heap:
         self.backed = BACKED
         self.window = pool.source.window(self)
 
-    def join(self) -> None:
-        """Make free ranges of the blocks in the bins that are dirty."""
-        dirty = self.dirty
-        if len(dirty) > FEW or len(dirty[0]) > FEW:
-            self._join_many(dirty)
-        else:
-            self.ranges.join(dirty)
-
     def is_worth_joining(self) -> bool:
         """Whether it is so much of all that finding free ranges here is worth emptying the bins."""
         return self.is_large or self.held >= self.pool.tally.reserved // SMALL_SHARE
 
     def join_all(self) -> None:
         """Make free ranges of all blocks that wait."""
-        if self.is_large:
-            if self.dirty:
-                self.join()
-            return
-        self._join_many(self.dirty)
-        self._join_many(list(self.bins))
+        self.join_many(self.dirty)
+        if not self.is_large:
+            self.join_many(list(self.bins))
 
-    def _join_many(self, bins: "list[Bin]") -> None:
+    def join_many(self, bins: "list[Bin]") -> None:
         """Make free ranges of the blocks in some bins, all at once."""
         found: list[tuple[int, int]] = []
         while bins:

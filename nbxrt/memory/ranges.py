@@ -102,14 +102,14 @@ class FreeRanges:
                 except IndexError:  # another thread took the last one
                     break
                 end = address + nbytes
-                if end in numbers and end not in borders:
+                if end in numbers and (not borders or end not in borders):
                     number = numbers.pop(end)
                     del ordered[bisect_left(ordered, number)]
                     end = number & ADDRESS
                     number += size
                 else:
                     number = size + end
-                if address in starts and address not in borders:
+                if address in starts and (not borders or address not in borders):
                     start = starts.pop(address)
                     below = numbers[start]
                     del ordered[bisect_left(ordered, below)]
