@@ -60,6 +60,8 @@ def command(ctx: click.Context, paths: Sequence[Path], form: str, quiet: bool) -
     result = Result(tuple((file, describing.validate(file)) for file in files))
     _REPORTERS[form](Writer(), result)
     if not quiet:
+        for other in (other for path in paths if path.is_dir() for other in _passed_over(path)):
+            Writer(stderr=True).line(f"{other}: passed over, since the name of a backend file ends in .yaml")
         Writer(stderr=True).line(result.summary())
     ctx.exit(FINDINGS if result.wrong else FINE)
 
@@ -69,9 +71,16 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
         return
     files = sorted(path.glob("*.yaml"))
+    others = [f"{each.name} is none" for each in _passed_over(path)[:1]]
     if not files:
-        raise click.UsageError(f"the folder {path} holds no *.yaml file")
+        raise click.UsageError(", and ".join([f"the folder {path} holds no *.yaml file", *others]))
     yield from files
+
+
+def _passed_over(path: Path) -> list[Path]:
+    """What is YAML by its name in a folder, and stands for nothing."""
+    taken = {*path.glob("*.yaml")}
+    return sorted(each for each in path.glob("*") if each.suffix.lower() in (".yml", ".yaml") and each not in taken)
 
 
 def _human(writer: Writer, result: Result) -> None:

@@ -79,6 +79,16 @@ def test_a_folder_stands_for_its_files_and_a_file_named_twice_is_checked_once(
     assert ended.err == "2 files: 1 fault in 1 of them\n"
 
 
+def test_a_file_of_another_ending_is_not_passed_over_in_silence(cli: CommandLine, good: Path) -> None:
+    other = good.with_name("other.yml")
+    other.write_text("name: other\n", "utf-8")
+
+    ended = cli("validate", good.parent)
+
+    said = f"{other}: passed over, since the name of a backend file ends in .yaml"
+    assert (ended.code, ended.err.splitlines()) == (0, [said, "1 file: no faults"])
+
+
 def test_a_folder_without_files_is_misuse(cli: CommandLine, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
