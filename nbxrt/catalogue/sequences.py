@@ -227,7 +227,8 @@ class _Walk:
             if entry in kept:
                 message = f"{self.sequence.what} uses {quoted(entry)}, which is not there before it"
             hint = did_you_mean(entry, known)
-            yield self.subject.diagnostic(path, "unknown-name", message, label=f"known: {listed(known)}", hint=hint)
+            label = f"known: {listed(known)}" if known else ""
+            yield self.subject.diagnostic(path, "unknown-name", message, label=label, hint=hint)
 
     def _bind(self, path: Path, bind: Bind) -> Iterator[Diagnostic]:
         if (bind.name in self.bound or bind.name in self.inner) and bind.name != "stream":
@@ -305,6 +306,11 @@ def check_device_calls(subject: Subject) -> Iterator[Diagnostic]:
                     facts: dict[str, Any] = {"label": label, "hint": hint, "related": related}
                     yield subject.diagnostic(where, "unknown-name", message, **facts)
         yield from _untyped_cells(subject, path, call, ())
+        given = {key for argument in call["args"] if isinstance(argument, dict) for key in argument}
+        if path[:2] == ("devices", "levels") and not {"list", "found"} <= given:
+            message = f"the call that lists `{call['as']}` gives no {'list' if 'list' not in given else 'number'}"
+            hint = "it takes `{list: pointer}`, the room for the handles, and `{found: uint}`, how many there are"
+            yield subject.diagnostic((*path, "args"), "unbound-result", message, at="key", hint=hint)
 
 
 def _device_calls(subject: Subject) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
