@@ -1,7 +1,8 @@
 """What the benchmarks share: measuring variants in turn, and printing them with their ratios.
 
 The first of two variants that are measured looks slower, so every round goes through all of them and the next round
-goes through them backwards.
+goes through them backwards. The clock of a machine may change between rounds: variants of one round are neighbours in
+time and see the same one, so `ratio` compares them round by round.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ def nanoseconds(call: Callable[[], object], times: int) -> float:
 def median(values: list[float]) -> float:
     """The middle one."""
     return statistics.median(values)
+
+
+def ratio(ours: list[float], theirs: list[float]) -> float:
+    """What `in_turn` found of one variant as a part of another: the middle one of the ratios within each round."""
+    return median([mine / its for mine, its in zip(ours, theirs, strict=True)])
 
 
 def environment(**changes: str) -> dict[str, str]:
