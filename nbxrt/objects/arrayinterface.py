@@ -86,12 +86,21 @@ def _read(name: str, interface: "Any") -> "tuple[DType, Shape, Shape, int, bool]
     data = _sequence(interface, "data")
     if len(data) != 2:
         raise errors.wrong_type("`data`", "an address and whether it may only be read", data)
+    readonly = _truth(data[1])
     if 0 in shape:
-        return kind, shape, strides, 0, bool(data[1])
-    address = errors.integer("`data`", "an address", data[0] or 0)
+        return kind, shape, strides, 0, readonly
+    address = 0 if data[0] is None else errors.integer("`data`", "an address", data[0])
     if address <= 0:
         raise errors.ExchangeError(f"`{name}`: `data` has no address, and {shape} has elements", value=data)
-    return kind, shape, strides, address, bool(data[1])
+    return kind, shape, strides, address, readonly
+
+
+def _truth(value: "Any") -> bool:
+    """Whether a flag is set, as other libraries write one. Raises: ArgumentTypeError."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError):  # such as an array of several
+        raise errors.wrong_type("`data`", "a flag, whether it may only be read", value) from None
 
 
 def _sequence(interface: "Mapping[str, Any]", key: str) -> "Any":
@@ -104,10 +113,9 @@ def _refuse_unknown(name: str, interface: "Mapping[str, Any]") -> None:
     missing = [key for key in ("shape", "typestr", "data", "version") if key not in interface]
     if missing:
         raise errors.ExchangeError(f"`{name}` has no {', '.join(f'`{key}`' for key in missing)}", value=missing)
-    if interface["version"] not in _VERSIONS:
-        raise errors.ExchangeError(
-            f"`{name}`: `version` is {interface['version']!r}, and {_VERSION} is the last one known"
-        )
+    version = errors.integer("`version`", "an integer", interface["version"])
+    if version not in _VERSIONS:
+        raise errors.ExchangeError(f"`{name}`: `version` is {version}, and {_VERSION} is the last one known")
     if interface.get("mask") is not None:
         raise errors.ExchangeError(f"`{name}` has a `mask`, and an array here has none")
 

@@ -220,6 +220,15 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
     return array
 
 
+def device_of(capsule: "Any", runtime: "Runtime") -> "Device":
+    """The device that a capsule's array is on; the capsule stays as it is. Raises: ExchangeError."""
+    at = argument(id(capsule))
+    form = _form_of(capsule, at)
+    sort: bytes = form.read(MEMORY, pointer_of(at, form.name))[4 if form is VERSIONED else 1]
+    code, index, *_rest = dlpack.parts_of_sort(sort)
+    return place(runtime, code, index)[1]
+
+
 def _looked_at(runtime: "Runtime", sort: bytes, shape_at: int, strides_at: int) -> "tuple[Any, ...]":
     """Kind of memory, device, element type and layout of a tensor, remembered for the next one like it.
 

@@ -8,6 +8,7 @@ from nbxrt.objects.buffer import Buffer, shared
 from nbxrt.objects.device import Device, as_device
 from nbxrt.objects.layout import strides_of
 from nbxrt.objects.stream import as_stream
+from nbxrt.runtime import opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,6 +165,14 @@ def copied(array: DeviceArray, device: "Any", stream: "Any", copy: "bool | None"
     return new
 
 
+def on_host(array: DeviceArray) -> DeviceArray:
+    """A copy of an array in plain memory of the host; waits for the thread's current stream. Raises: DeviceError."""
+    device = Device(0, runtime=opened("host"))
+    new = made(array.shape, array.dtype, device, device.default_stream, "device")
+    new.copy_from(array.tobytes())
+    return new
+
+
 def _from_host(value: "Any", device: "Any", stream: "Any", copy: "bool | None") -> DeviceArray:
     """An array of what the host has: shared where that is the device's memory, copied otherwise."""
     device = as_device(device)
@@ -186,15 +195,21 @@ def _host_array(value: "Any") -> "tuple[memoryview, tuple[int, ...], DType]":
     """The bytes of an array of the host in C order, its shape and its element type."""
     if isinstance(value, type):
         raise wrong_type("`asarray`", "an array, and not a class of arrays", value)
-    if hasattr(value, "__array_interface__") or (not _has_buffer(value) and hasattr(value, "__dlpack__")):
+    if hasattr(value, "__array_interface__"):
         import numpy as np
 
         try:
-            array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
+            array = np.asarray(value)
         except (TypeError, ValueError) as error:
             raise errors.ExchangeError(f"NumPy does not take {type(value).__name__}: {error}", value=value) from error
         return hostmemory.view_of(np.ascontiguousarray(array), "`asarray`"), array.shape, dtypes.dtype(array.dtype)
     if not _has_buffer(value):
+        from nbxrt.objects import exchange
+
+        if exchange.has_dlpack(value):  # not by NumPy, which lacks some element types
+            taken = exchange.taken_by_dlpack(value, opened("host"), None).contiguous()
+            view = hostmemory.memory_at(taken.ptr, taken.nbytes, readonly=taken.readonly, owner=taken)
+            return view, taken.shape, taken.dtype
         hint = "`numpy.asarray(…)` makes one of lists and numbers"
         raise wrong_type("`asarray`", "an array, a Buffer or an object with the buffer protocol", value, hint)
     whole = memoryview(value)

@@ -301,14 +301,11 @@ def _elsewhere(
     array: "DeviceArray", wanted: "tuple[int, int]", copy: "bool | None", asked: "tuple[int, int] | None"
 ) -> "Any":
     """A copy in memory of the host, the only other place that an array is exported to."""
-    if copy is False or wanted[0] != HOST:
+    if copy is False or wanted != (HOST, 0):
         raise errors.ExchangeError(f"{array!r} is not in DLPack's device {wanted}", value=wanted)
-    import numpy as np
+    from nbxrt.objects.creation import on_host
 
-    host = array.numpy()
-    if asked is not None and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
-        return host.__dlpack__(max_version=asked)
-    return host.__dlpack__()
+    return _capsule(on_host(array), asked, copied=True)
 
 
 #: DLPack's number of plain memory of the host.

@@ -38,23 +38,23 @@ def from_dlpack(
     runtime = runtime_in_force()
     if copy is not None:
         errors.boolean("`from_dlpack`", "copy", copy)
+    target = None if device is None else as_device(device)  # a capsule is taken for what can be had alone
     if value.__class__ is capsules.Capsule:
+        if copy is False and target is not None and capsules.device_of(value, runtime) is not target:
+            raise errors.ArgumentValueError(f"the capsule's array is not on {target}, and `copy=False`", value=value)
         array = capsules.taken(value, runtime, stream)
-    elif _has_dlpack(value):
-        array = _taken_by_dlpack(value, runtime, stream)
+    elif has_dlpack(value):
+        array = taken_by_dlpack(value, runtime, stream)
     else:
         raise wrong_type("`from_dlpack`", "an array with `__dlpack__` and `__dlpack_device__`", value)
-    if device is None and not copy:
-        return array
-    target = array.device if device is None else as_device(device)
-    if copy or array.device is not target:
+    if copy or (target is not None and array.device is not target):
         from nbxrt.objects.creation import copied
 
-        return copied(array, target, stream, copy)
+        return copied(array, target or array.device, stream, copy)
     return array
 
 
-def _has_dlpack(value: "Any") -> bool:
+def has_dlpack(value: "Any") -> bool:
     """Whether a value is an array with DLPack, and not the class of such arrays."""
     methods = getattr(value, "__dlpack__", None), getattr(value, "__dlpack_device__", None)
     return not isinstance(value, type) and all(map(callable, methods))
@@ -73,11 +73,11 @@ def taken(value: "Any", device: "Device | None", stream: "Any") -> "DeviceArray 
     runtime = as_device(device).runtime
     if isinstance(value, type):  # it has the attributes, and is no array
         return None
-    if _has_dlpack(value):
+    if has_dlpack(value):
         code, _index = pair(value.__dlpack_device__(), "`__dlpack_device__`")
         if code == HOST and (runtime.kind != "cpu" or _shows_its_memory(value)):
             return None
-        return _taken_by_dlpack(value, runtime, stream)
+        return taken_by_dlpack(value, runtime, stream)
     name = runtime.description["interop"]["array_interface"]
     interface = getattr(value, name, None) if name else None
     return None if interface is None else arrayinterface.taken(value, name, interface, runtime, stream)
@@ -87,7 +87,8 @@ def _shows_its_memory(value: "Any") -> bool:
     return hasattr(value, "__array_interface__")
 
 
-def _taken_by_dlpack(value: "Any", runtime: "Runtime", stream: "Any") -> DeviceArray:
+def taken_by_dlpack(value: "Any", runtime: "Runtime", stream: "Any") -> DeviceArray:
+    """An array with DLPack as one of a runtime. Raises: ExchangeError; as `as_stream`."""
     code, index = pair(value.__dlpack_device__(), "`__dlpack_device__`")
     _kind, device = capsules.place(runtime, code, index)
     ordered = as_stream(stream, device)

@@ -36,7 +36,7 @@ def stream_by_number(device: "Device", number: "Any", what: str) -> Stream:
         raise errors.ExchangeError(f"{what} is {number}, and other libraries know no streams of {runtime.title}")
     if number == numbers["default"]:
         return device.default_stream
-    if number > _LAST_WORD or number == numbers.get("per_thread"):
+    if _LAST_WORD < number < 1 << 64 or number == numbers.get("per_thread"):
         return Stream.from_handle(number, device)
     raise errors.ExchangeError(f"{what} is {number}, which stands for no stream of {runtime.title}", value=number)
 

@@ -78,9 +78,11 @@ def address_of(view: memoryview) -> int:
     return address
 
 
-def memory_at(address: int, nbytes: int, *, readonly: bool) -> memoryview:
-    """The bytes at an address of the host; who asks keeps them alive."""
+def memory_at(address: int, nbytes: int, *, readonly: bool, owner: object = None) -> memoryview:
+    """The bytes at an address of the host; `owner` keeps them alive, or who asks does."""
     if not nbytes:
         return memoryview(b"" if readonly else bytearray())
-    view = memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B")
+    memory: Any = (ctypes.c_ubyte * nbytes).from_address(address)
+    memory.kept = owner
+    view = memoryview(memory).cast("B")
     return view.toreadonly() if readonly else view

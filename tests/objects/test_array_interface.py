@@ -126,7 +126,9 @@ class TestIn:
         assert taken.numpy().tolist() == [0, 1, 2]
         assert held() == 1
 
-    @pytest.mark.parametrize(("number", "said"), [(0, "is 0"), (-1, "is -1"), ("1", "not str"), (1.0, "not float")])
+    @pytest.mark.parametrize(
+        ("number", "said"), [(0, "is 0"), (-1, "is -1"), (2**64, f"is {2**64}"), ("1", "not str"), (1.0, "not float")]
+    )
     def test_a_stream_that_is_none_is_refused_naming_the_field(self, cuda: Simulation, number: Any, said: str) -> None:
         with pytest.raises(nbxrt.ExchangeError, match=f"`{NAME}`: `stream` .*{said}"):
             nbxrt.asarray(Foreign(nbxrt.empty(3), stream=number))
@@ -170,7 +172,8 @@ class TestIn:
             {"strides": (4, 4)}, {"strides": 4}, {"strides": ("4",)}, {"strides": (2**62,)}, {"strides": (-(2**62),)},
             {"data": 5}, {"data": (1,)}, {"data": ("x", False)}, {"data": (-8, False)}, {"data": (2**64, False)},
             {"data": (True, False)}, {"data": (None, False)}, {"typestr": 5}, {"typestr": ">f4"}, {"typestr": ""},
-            {"version": "3"}, {"version": [3]},
+            {"version": "3"}, {"version": [3]}, {"version": True}, {"version": 3.0}, {"version": np.array([3, 3])},
+            {"data": (np.array([8, 8]), False)}, {"data": (64, np.array([True, False]))}, {"data": ([], False)},
         ],
     )  # fmt: skip
     def test_a_description_that_no_array_has_is_refused_by_its_key(self, cuda: Simulation, changes: Any) -> None:

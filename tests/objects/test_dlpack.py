@@ -128,6 +128,31 @@ class TestProtocols:
         with pytest.raises(nbxrt.ExchangeError, match="taken already"):
             nbxrt.from_dlpack(capsule)
 
+    def test_a_capsule_is_not_used_up_for_what_cannot_be_had(self, cuda: Simulation) -> None:
+        capsule = nbxrt.empty(3, device=1).__dlpack__(max_version=(1, 0))
+        old = nbxrt.empty(3).__dlpack__()
+
+        for given in (capsule, old):
+            for wanted in ({"device": 7}, {"device": "x"}, {"copy": "x"}, {"stream": "x"}):
+                with pytest.raises(nbxrt.NbxrtError, match=r"`Device`|`from_dlpack`|`stream`"):
+                    nbxrt.from_dlpack(given, **wanted)
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"not on cuda:0, and `copy=False`"):
+            nbxrt.from_dlpack(capsule, device=0, copy=False)
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"not on cuda:1, and `copy=False`"):
+            nbxrt.from_dlpack(old, device=1, copy=False)
+
+        assert nbxrt.from_dlpack(capsule, device=1, copy=False).device.index == 1
+        assert nbxrt.from_dlpack(old, device=0, copy=False).device.index == 0
+
+    def test_an_array_that_does_not_say_where_it_is_is_refused(self, runtime: Runtime) -> None:
+        class Silent:
+            def __dlpack__(self, **_asked: Any) -> Any:
+                raise AssertionError
+
+        for take in (nbxrt.from_dlpack, nbxrt.asarray):
+            with pytest.raises(nbxrt.ArgumentTypeError, match=r"takes an array.*, not Silent"):
+                take(Silent())
+
     @pytest.mark.parametrize("value", [3, [1.0], b"bytes", None])
     def test_what_has_no_dlpack_is_refused(self, host: Runtime, value: Any) -> None:
         with pytest.raises(nbxrt.ArgumentTypeError, match="`__dlpack__` and `__dlpack_device__`"):
@@ -454,6 +479,19 @@ class TestPlaces:
             copied = nbxrt.asarray(each, device=0)
             assert (copied.device, copied.dtype) == (nbxrt.Device(0), each.dtype)
             assert copied.numpy().tolist() == each.numpy().tolist()
+
+    @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "complex64", "bool"])
+    def test_every_type_goes_to_the_host_and_comes_from_there(self, simulation: Simulation, dtype: str) -> None:
+        whole = nbxrt.from_numpy(np.arange(32, dtype="uint8")).view(dtype)
+
+        for part in (whole, whole[::-2], whole[:0]):
+            come = nbxrt.asarray(Hosted(part))
+            assert (come.dtype, come.shape, come.device) == (dtype, part.shape, nbxrt.Device(0))
+            assert come.tobytes() == part.tobytes()
+
+    def test_the_host_is_one_place(self, runtime: Runtime) -> None:
+        with pytest.raises(nbxrt.ExchangeError, match=r"is not in DLPack's device \(1, 1\)"):
+            nbxrt.empty(3).__dlpack__(dl_device=(1, 1))
 
     def test_a_device_that_is_not_there_is_named(self, cuda: Simulation) -> None:
         with pytest.raises(nbxrt.DeviceIndexError, match=r"7, and there are 2"):
