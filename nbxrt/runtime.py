@@ -4,6 +4,7 @@ Finding out which backends are here is detection.py's; what the operations mean 
 """
 
 from nbxrt import errors, locks
+from nbxrt.binding import arguments
 from nbxrt.binding.binder import Binder
 from nbxrt.binding.machine import Machine
 
@@ -155,7 +156,7 @@ class Runtime(Operations):
     def supports(self, operation: str, device: "int | None" = None) -> bool:
         """Whether the backend offers the operation here; with a device, whether that device does too.
 
-        Raises: ArgumentValueError for a name that is no operation of the contract.
+        Raises: ArgumentValueError for a name that is no operation of the contract; ArgumentTypeError; DeviceIndexError.
         """
         if not isinstance(operation, str):
             raise errors.wrong_type("`supports`", "the name of an operation", operation)
@@ -164,6 +165,8 @@ class Runtime(Operations):
             raise errors.ArgumentValueError(
                 f"`{operation}` is no operation of the contract", hint=f"did you mean `{close}`?" if close else ""
             )
+        if device is not None:
+            (device,) = arguments.Checks("supports", [("device", None, arguments.device(self.device_count))])(device)
         if not self._binder.available(operation, device):
             return False
         attribute = self.description["needs"].get(operation)

@@ -55,9 +55,12 @@ class Checks:
 
 def index(value: "Any") -> int:
     """An int of anything with `__index__`, bool excepted."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise errors.ArgumentTypeError(f"must be an integer, not {type(value).__name__} {errors.shown(value)}")
-    return int(value.__index__())
+    if not isinstance(value, bool):
+        try:
+            return int(value.__index__())
+        except (AttributeError, TypeError):  # also of an array of NumPy's that is no number
+            pass
+    raise errors.ArgumentTypeError(f"must be an integer, not {type(value).__name__} {errors.shown(value)}")
 
 
 def integer(c_type: str) -> "Check":

@@ -67,13 +67,14 @@ def extents(
 
 
 def _extent(axis: str, value: "Any", kernel: str, what: str, most: "tuple[int, int, int]") -> int:
-    if not hasattr(type(value), "__index__"):
+    try:
+        number = int(value.__index__())
+    except (AttributeError, TypeError):
         raise errors.ArgumentTypeError(
             f"the {what}'s {axis} of `{kernel}` is an integer, not {type(value).__name__} {value!r}",
             parameter=what,
             value=value,
-        )
-    number = int(value.__index__())
+        ) from None
     along = most[_AXES.index(axis)]
     if not 0 <= number <= along:
         raise errors.ArgumentValueError(

@@ -87,7 +87,7 @@ def test_work_on_the_second_device_touches_no_other(
     ("index", "kind"),
     [
         *((index, nbxrt.DeviceIndexError) for index in (2, -1, 2**31)),
-        *((index, nbxrt.ArgumentTypeError) for index in (True, 1.0, "0")),
+        *((index, nbxrt.ArgumentTypeError) for index in (True, 1.0, "0", np.array([0]), np.bool_(True), int, [])),
     ],
 )
 def test_a_device_that_is_not_there_is_named_and_changes_nothing(cuda: Simulation, index: Any, kind: Any) -> None:
@@ -95,7 +95,10 @@ def test_a_device_that_is_not_there_is_named_and_changes_nothing(cuda: Simulatio
     nbxrt.set_device(1)
     said = f"{index}, and there are 2 devices" if kind is nbxrt.DeviceIndexError else "not "
 
-    for use in (nbxrt.Device, nbxrt.set_device, lambda it: nbxrt.empty(3, device=it), runtime.set_device):
+    def ask(it: Any) -> bool:
+        return runtime.supports("malloc", it)
+
+    for use in (nbxrt.Device, nbxrt.set_device, lambda it: nbxrt.empty(3, device=it), runtime.set_device, ask):
         with pytest.raises(kind, match=said):
             use(index)
 
