@@ -153,6 +153,10 @@ class Runtime(Operations):
 
     # what people ask of a runtime
 
+    def _has_object_of(self, device: int) -> bool:
+        """Whether there is a Device of that index, and so such a device."""
+        return self.objects is not None and device in self.objects.devices
+
     def supports(self, operation: str, device: "int | None" = None) -> bool:
         """Whether the backend offers the operation here; with a device, whether that device does too.
 
@@ -165,7 +169,7 @@ class Runtime(Operations):
             raise errors.ArgumentValueError(
                 f"`{operation}` is no operation of the contract", hint=f"did you mean `{close}`?" if close else ""
             )
-        if device is not None:
+        if device is not None and (device.__class__ is not int or not self._has_object_of(device)):
             (device,) = arguments.Checks("supports", [("device", None, arguments.device(self.device_count))])(device)
         if not self._binder.available(operation, device):
             return False
