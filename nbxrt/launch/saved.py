@@ -170,7 +170,8 @@ class CompiledKernel:
         facts = versions.facts_of(self._facts["triton"])
         kinds = [kind.partition(":")[0] for kind in self.signature.values()]
         metadata = SimpleNamespace(**self.metadata)
-        shape = Shape(runtime, kinds, metadata, facts, self._facts["triton"], self.metadata["warp_size"])
+        warp = runtime.device_attribute("warp_size", device)
+        shape = Shape(runtime, kinds, metadata, facts, self._facts["triton"], warp)
         where = Device(device, runtime=runtime)
         module, function, _registers, _spilled, most = load(where, self.name, self.binary, shape.shared)
         if shape.threads > most:
@@ -227,6 +228,7 @@ def load_kernel(path: "str | os.PathLike[str]") -> CompiledKernel:
         facts = json.loads(header)
         checksum = facts.pop("checksum")
         kernel = CompiledKernel(facts, binary)
+        versions.numbers(facts["triton"])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise errors.ArgumentValueError(f"{shown} is damaged: its header cannot be read", value=shown) from None
     if kernel._checksum() != checksum:  # noqa: SLF001

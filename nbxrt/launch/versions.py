@@ -85,13 +85,20 @@ def numbers(version: str) -> "tuple[int, int]":
 def field(metadata: "Any", name: str, facts: Facts, version: str) -> "Any":
     """A field of a kernel's metadata.
 
-    Raises: UntestedVersionError when a field is missing that every kernel of the version has.
+    Raises: UntestedVersionError when a field is missing that every kernel of the version has, or is no number.
     """
     value = getattr(metadata, name, None)
     if value is None and name in facts.fields:
         raise errors.UntestedVersionError(
             f"the metadata of a kernel compiled by Triton {version} has no `{name}`: it cannot be launched safely",
             hint="compile it again with the Triton that is installed",
+            version=version,
+            field=name,
+        )
+    if value is not None and name != "name" and (not isinstance(value, int) or value < 0):
+        raise errors.UntestedVersionError(
+            f"the metadata of a kernel compiled by Triton {version} has {errors.shown(value)} for `{name}`, "
+            "which is no number of anything",
             version=version,
             field=name,
         )

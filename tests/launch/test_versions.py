@@ -39,3 +39,11 @@ def test_metadata_without_what_every_kernel_has_is_refused_by_field() -> None:
         versions.field(metadata, "shared", versions.KNOWN[3, 9], "3.9.0")
 
     assert versions.field(metadata, "global_scratch_size", versions.KNOWN[3, 9], "3.9.0") is None
+
+
+@pytest.mark.parametrize("value", ["0", -1, 1.5, b""])
+def test_metadata_that_is_no_number_is_refused_by_field(value: object) -> None:
+    metadata = collections.namedtuple("metadata", "name shared")("add", value)  # noqa: PYI024
+
+    with pytest.raises(nbxrt.UntestedVersionError, match=r"Triton 3\.9\.0 has .* for `shared`, which is no number"):
+        versions.field(metadata, "shared", versions.KNOWN[3, 9], "3.9.0")

@@ -132,6 +132,20 @@ def test_memory_of_a_saved_kernel_waits_for_torchs_stream_where_torch_is_in_use(
     assert again.ptr != address
 
 
+@pytest.mark.parametrize(("vendor", "target", "threads"), [("cuda", "cuda:90", 128), ("hip", "hip:gfx942", 256)])
+def test_a_compiled_kernel_that_says_no_size_of_a_warp_has_that_of_the_device(vendor, target, threads, simulate):
+    """H06."""
+    simulation, runtime = simulate(vendor)
+    x, compiled = array(runtime, 1024), nbxrt.triton.compile(kernels.add, ADD, target=target)
+    del compiled.metadata["warp_size"]
+
+    with nbxrt.use(runtime):
+        compiled[(1,)](x, x, x, 5)
+    runtime.sync()
+
+    assert [launch.block for launch in simulation.launches()] == [(threads, 1, 1)]
+
+
 def test_another_architecture_is_refused_by_name(saved, simulate):
     simulation, runtime = simulate()
     simulation.set_attribute("compute_capability_major", 8)
