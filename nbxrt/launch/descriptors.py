@@ -44,18 +44,31 @@ def encoders(
                 hint="make the descriptor in the kernel: `tl.make_tensor_descriptor`",
                 parameter=names[0],
             )
-    return tuple(one and functools.partial(_encoded, runtime, facts, one) for one in wanted)
+    whose = [f"argument `{name}` of `{metadata.name}`" for name in names]
+    whose += whose[-1:] * len(wanted)  # several may be in one tuple
+    return tuple(
+        one and functools.partial(_encoded, runtime, facts, one, where)
+        for one, where in zip(wanted, whose, strict=False)
+    )
 
 
 def _encoded(
-    runtime: "Runtime", facts: "Facts", wanted: "Mapping[str, Any]", value: "Any"
+    runtime: "Runtime", facts: "Facts", wanted: "Mapping[str, Any]", where: str, value: "Any"
 ) -> "tuple[bytes, list[int]]":
-    """The description of a tensor, and extents. Raises: DeviceError where the vendor refuses it."""
+    """The description of a tensor, and extents. Raises: ArgumentTypeError; DeviceError where the vendor refuses it."""
     size, rank = wanted["elem_size"], len(value.shape)
     widened = [*value.shape[:-1], value.shape[-1] * (2 if wanted["fp4_padded"] else 1)]
     extents = widened[::-1]
     strides = [size * stride for stride in value.strides[-2::-1]]
     rounded = facts.descriptors_round and value.round_f32_to_tf32
+    try:
+        sizes = struct.pack(f"={rank}Q", *extents), struct.pack(f"={rank - 1}Q", *strides)
+    except (struct.error, TypeError, OverflowError):
+        raise errors.ArgumentTypeError(
+            f"{where} has the shape {errors.shown(value.shape)} and the strides {errors.shown(value.strides)}, "
+            "which are no integers of 64 bits",
+            value=value,
+        ) from None
     raw = ctypes.create_string_buffer(NBYTES + _ALIGNED)
     room = ctypes.addressof(raw) + -ctypes.addressof(raw) % _ALIGNED
     encode: Callable[..., None] = runtime.tensor_map_encode  # whose words come from tables here
@@ -64,8 +77,7 @@ def _encoded(
         "tfloat32" if rounded else _ELEMENTS[wanted["elem_type"]],
         rank,
         value.base.data_ptr(),
-        struct.pack(f"={rank}Q", *extents),
-        struct.pack(f"={rank - 1}Q", *strides),
+        *sizes,
         struct.pack(f"={rank}I", *wanted["block_size"][::-1]),
         struct.pack(f"={rank}I", *[1] * rank),
         _SWIZZLES[wanted["swizzle"]],

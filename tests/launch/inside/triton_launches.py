@@ -711,6 +711,22 @@ def test_a_descriptor_is_passed_in_parts_where_there_is_no_unit(simulate):
     assert _fallbacks() == {}
 
 
+@pytest.mark.parametrize("major", [8, 9], ids=["in parts", "encoded"])
+def test_a_descriptor_whose_extents_are_no_integers_is_refused_by_name(major, simulate):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    simulation, runtime = simulate()
+    simulation.set_attribute("compute_capability_major", major)
+    x, out = array(runtime, 1024), array(runtime, 1024)
+
+    for shape in ([16.0, 64], [2**64, 64]):
+        with pytest.raises(nbxrt.ArgumentError, match="argument `source` of `copy_block`"):
+            kernels.copy_block[(1,)](TensorDescriptor(x, shape, [64, 1], [16, 64]), out)
+    runtime.sync()
+
+    assert simulation.launches() == []
+
+
 def test_the_users_allocator_gives_scratch(cuda):
     simulation, runtime = cuda
     x, out, scratch, asked = array(runtime, 1024), array(runtime, 1024), array(runtime, 4096), []
