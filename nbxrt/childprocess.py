@@ -8,6 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
 #: about twenty.
 PATIENCE = 90.0
 
+#: Seconds after which it is looked whether a child has ended whose output stays open.
+_LOOK = 1.0
+#: Seconds in which a child that was killed ends, unless the kernel keeps it in a call.
+_DYING = 2.0
+
 # The child imports from where this process does, zips included, and not from its working folder.
-_START = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); import {module} as room; room.main()"
+_START = "import sys; sys.path[:] = eval(sys.argv.pop(1)); import {module} as room; room.main()"
 
 
 class Ended:
@@ -46,14 +52,39 @@ def run(module: str, arguments: "Sequence[str]", patience: float) -> Ended:
         return Ended(None, reason="this is a frozen application, which has no Python to start a child process with")
     if not sys.executable:
         return Ended(None, reason="Python does not know its own executable, so that no child process could be started")
-    command = [sys.executable, "-c", _START.format(module=module), "\n".join(sys.path), *arguments]
+    paths = ascii([each for each in sys.path if isinstance(each, str)])  # the others are nothing to Python's imports
+    command = [sys.executable, "-c", _START.format(module=module), paths, *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=patience, check=False)  # noqa: S603  # ourselves
-    except subprocess.TimeoutExpired as error:
-        return Ended(None, error.stdout or b"", reason=f"no answer within {patience:.0f} s")
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: S603  # ourselves
     except OSError as error:
         return Ended(None, reason=f"no child process could be started: {error.strerror}")
-    return Ended(done.returncode, done.stdout, done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+    try:
+        output, complaint = _heard(child, patience)
+        if child.returncode is None:
+            child.kill()
+            output, complaint = _heard(child, _DYING)
+            return Ended(None, output, reason=f"no answer within {patience:.0f} s")
+    finally:
+        for stream in filter(None, (child.stdout, child.stderr)):
+            stream.close()
+    return Ended(child.returncode, output, complaint.decode(errors="replace").strip().rpartition("\n")[2])
+
+
+def _heard(child: "subprocess.Popen[bytes]", patience: float) -> "tuple[bytes, bytes]":
+    """What a child writes until it ends, or for so many seconds; `returncode` is None where it has not ended.
+
+    Its end is what counts, and not that of its output: a library may have started a process that keeps that open.
+    """
+    import subprocess
+    import time
+
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return child.communicate(timeout=max(0.0, min(_LOOK, until - time.monotonic())))
+        except subprocess.TimeoutExpired as late:
+            if child.poll() is not None or time.monotonic() >= until:
+                return late.stdout or b"", late.stderr or b""
 
 
 def answering() -> "Callable[[dict[str, Any]], None]":

@@ -120,9 +120,9 @@ class Wanted:
         return major
 
     def _first_major(self, names: "Iterable[str]") -> "int | None":
-        for name in names:
+        for name in map(self._folded, names):
             for file, major in self.names:
-                if name == file and major is not None:
+                if name == self._folded(file) and major is not None:
                     return int(major)
             number = numbers(name.partition(".so.")[2] or (name.endswith(".dll") and name) or "")
             if number:
@@ -131,7 +131,11 @@ class Wanted:
 
     def has_name(self, name: str) -> bool:
         """Whether a file's name is one of the library's, in whatever version."""
-        return any(_same_library(name, file) for file, _major in self.names)
+        return any(_same_library(self._folded(name), self._folded(file)) for file, _major in self.names)
+
+    def _folded(self, name: str) -> str:
+        """A file's name as its system compares it: the loader of Windows may give it back in capitals."""
+        return name.lower() if self.machine.system == "windows" else name
 
     def accepts(self, path: str) -> "tuple[bool, int | None]":
         """Whether the file's major is one that the backend file lists, and the major."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,6 @@ from toys import PLAIN, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from nbxrt.simulation import Simulation
 
@@ -102,6 +103,14 @@ def test_a_frozen_application_is_not_started_again(machine: Machine, monkeypatch
     assert "frozen application" in report.usable_reason
 
 
+def test_a_path_of_python_with_anything_in_it_is_no_matter(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.nvidia()
+    odd: list[Any] = [Path("/a path"), b"/bytes", None, 7, "a\0b", "\ud800", "two\nlines"]
+    monkeypatch.setattr(sys, "path", [*sys.path, *odd])
+
+    assert nbxrt.detect(usable=True)["cuda"].usable == "yes"
+
+
 def test_an_answer_is_not_kept(machine: Machine) -> None:
     machine.nvidia()
     first = nbxrt.detect(usable=True)
@@ -177,6 +186,23 @@ class TestCrashes:
         found = usability.ask("toy", patience=2)
 
         assert (found.usable, found.reason) == ("no", "no answer within 2 s")
+
+    @pytest.mark.tier("all")
+    @pytest.mark.parametrize(
+        ("body", "usable"),
+        [("if (!fork()) { sleep(40); _exit(0); }", "yes"), ("if (!fork()) sleep(40); pause()", "no")],
+    )
+    def test_a_process_that_a_library_starts_holds_nobody_up(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch, body: str, usable: str
+    ) -> None:
+        """As a vendor's daemon, which keeps what is written open after the child has ended, or was killed."""
+        self.toy(machine, f"static int once; if (!once++) {{ {body}; }}", monkeypatch)
+        start = time.monotonic()
+
+        found = usability.ask("toy", patience=8)
+
+        assert found.usable == usable
+        assert time.monotonic() - start < 30
 
     def test_what_a_library_prints_is_no_answer(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.toy(machine, 'printf("{\\"usable\\": 1}\\n"); fflush(stdout)', monkeypatch)

@@ -215,6 +215,15 @@ class TestWindows:
         usable = [(each.path, each.major) for each in found if each.verdict == "untried"]
         assert usable == [(str(dll), major)]
 
+    @pytest.mark.parametrize(("system", "is_known"), [("windows", True), ("linux", False)])
+    def test_a_name_in_capitals_is_the_same_where_the_system_says_so(self, system: str, is_known: bool) -> None:
+        data = descriptions.built_in("cuda")["libraries"]["runtime"]
+        wanted = candidates.Wanted("cuda", "runtime", data, Machine(system=system, environ={}, root="", paths=[]))
+        name = "CUDART64_110.DLL" if system == "windows" else "LIBCUDART.SO.12"
+
+        assert wanted.has_name(name) is is_known
+        assert (wanted.major_of(name) == 11) is is_known
+
     def test_an_older_toolkits_dll_is_refused(self, tmp_path: Path) -> None:
         dll = tmp_path / "toolkit/bin/cudart64_100.dll"
         dll.parent.mkdir(parents=True)
