@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbxrt.catalogue.diagnostics import did_you_mean, listed, path_text, quoted
+from nbxrt.catalogue.policies import NUMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +62,9 @@ def check_header_names(subject: Subject) -> Iterator[Diagnostic]:
         kinds = subject.mapping("libraries", role, "status", "kinds")
         path, of = ("headers", "codes", role), ("libraries", role, "status")
         yield from _strangers(subject, path, names, {"success", *kinds}, of)
-        yield from _wrong_counts(subject, role, names, kinds)
+        yield from _wrong_counts(subject, path, names, kinds, (*of, "kinds"), "codes")
+    for policy, names in (headers.get("policies") or {}).items():
+        yield from _names_of_policy(subject, policy, names)
     attributes = (headers.get("launch") or {}).get("attributes") or {}
     if subject.mapping("launch"):  # names may be taken over from a file that has a launch of its own
         known = set(subject.mapping("launch", "attributes"))
@@ -105,13 +108,21 @@ def _strangers(subject: Subject, path: Path, names: dict[str, Any], known: set[s
             yield subject.diagnostic((*path, name), "unknown-named", message, at="key", **facts)
 
 
-def _wrong_counts(subject: Subject, role: str, names: dict[str, Any], kinds: dict[str, Any]) -> Iterator[Diagnostic]:
-    for kind, given in names.items():
-        codes, called = _count(kinds.get(kind)), _count(given)
-        if kind in kinds and codes != called:
-            message = f"the codes of `{kind}` are {codes}, and the names {called}"
-            related = subject.nearest("libraries", role, "status", "kinds", kind)
-            yield subject.diagnostic(("headers", "codes", role, kind), "unknown-named", message, related=related)
+def _names_of_policy(subject: Subject, policy: str, names: dict[str, Any]) -> Iterator[Diagnostic]:
+    path, of = ("headers", "policies", policy), ("policies", policy)
+    given = {word: value for word, value in subject.mapping(*of).items() if word in NUMBERED[policy]}
+    yield from _strangers(subject, path, names, set(given), of)
+    yield from _wrong_counts(subject, path, names, given, of, "numbers")
+
+
+def _wrong_counts(
+    subject: Subject, path: Path, names: dict[str, Any], given: dict[str, Any], of: Path, what: str
+) -> Iterator[Diagnostic]:
+    for word, called in names.items():
+        if word in given and _count(given[word]) != _count(called):
+            message = f"the {what} of `{word}` are {_count(given[word])}, and the names {_count(called)}"
+            related = subject.nearest(*of, word)
+            yield subject.diagnostic((*path, word), "unknown-named", message, related=related)
 
 
 def _count(value: Any) -> int:

@@ -246,7 +246,7 @@ POLICIES = {
             **{word: Part("Gives this fact of a kernel, in place of `attribute`.", {"function": "pointer"},
                           {"value": "uint64"}, required=False) for word in FUNCTION_ATTRIBUTES},
         },
-        values={"intermediate": "numbers", "pointers": "numbers", "local": "numbers", "sizes": "sizes"},
+        values={"intermediate": "bytes", "pointers": "numbers", "local": "numbers", "sizes": "sizes"},
         asks=(
             ("function_get_attribute", ("attribute", *FUNCTION_ATTRIBUTES)),
             *(("begin", (part,)) for part in ("end", "abandon")),
@@ -254,3 +254,10 @@ POLICIES = {
         ),
     ),
 }  # fmt: skip
+
+#: The values of each policy that are numbers of the vendor's.
+NUMBERED = {
+    name: words
+    for name, policy in POLICIES.items()
+    if (words := tuple(word for word, kind in policy.values.items() if kind in ("number", "numbers")))
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nbxrt.catalogue.contract_checks import ROLES
+from nbxrt.catalogue.policies import NUMBERED
 from nbxrt.catalogue.schema_extends import optional
 from nbxrt.catalogue.schema_launch import ATTRIBUTE, CONFIGURATION, LAUNCH_ATTRIBUTES
 from nbxrt.catalogue.schema_parts import (
@@ -80,6 +81,13 @@ def headers_rule(contract: Contract) -> Schema:
     codes = {
         role: keyed("names of codes", "Names of the role's status codes by what they mean.", kinds) for role in ROLES
     }
+    number = one_or_list(CONSTANT, "Names of the numbers, in their order.", "VENDOR_QUEUED")
+    policies = {
+        policy: keyed(
+            f"names of the numbers of `{policy}`", "Names of a policy's numbers.", dict.fromkeys(words, number)
+        )
+        for policy, words in NUMBERED.items()
+    }
     member = one_or_list(MEMBER, "The member, or the path to it; several where versions differ.", "location.type")
     passed = one_or_list(CONSTANT, "Names of the numbers that the file gives it.", "VENDOR_DEVICE_NAME")
     structs = {
@@ -105,6 +113,7 @@ def headers_rule(contract: Contract) -> Schema:
                     "additionalProperties": passed,
                 }
             ),
+            "policies": optional(keyed("names of policies' numbers", "Names of the numbers of policies.", policies)),
             "launch": optional(_launch_names(constant)),
             "structs": optional(
                 {

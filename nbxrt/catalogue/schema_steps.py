@@ -339,6 +339,7 @@ _VALUES: dict[str, Schema] = {
     "number": integer("A number.", *CODES, 0),
     "count": integer("A number, 1 or more.", 1, CODES[1], 1),
     "numbers": {"description": "Numbers.", **_NUMBERS},
+    "bytes": {"description": "Numbers.", **_NUMBERS},
     "sizes": {
         "description": "Bytes by the name of a type.",
         "type": "object",

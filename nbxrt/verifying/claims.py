@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from nbxrt.binding.library import applies
+from nbxrt.catalogue.policies import NUMBERED
 from nbxrt.verifying import comparing
 
 if TYPE_CHECKING:
@@ -155,25 +156,30 @@ class Claims:
         return nbytes, fields
 
     def constants(self) -> Iterator[Constant]:
-        """The numbers of words and flags, and the codes of each role."""
+        """The numbers of words and flags, of policies and of attributes of a launch, and the codes of each role."""
         for enum in self.description["enums"]:
             names = self.names.get("enums", {}).get(enum, {})
             for word, number in self._numbers(enum, self._role_using(enum)).items():
                 yield Constant(f"enums.{enum}", word, names.get(word, ""), number)
-        for role in self.versions:
-            status = self.description["libraries"][role]["status"]
-            kinds = self.names.get("codes", {}).get(role, {})
-            for kind, codes in {"success": (status["success"],), **status["kinds"]}.items():
-                named = _members(kinds.get(kind, ()))
-                if len(named) != len(codes):  # they are of the codes that a file which extends that one has replaced
-                    named = ("",) * len(codes)
-                for name, code in zip(named, codes, strict=True):
-                    yield Constant(f"libraries.{role}.status", kind, name, code)
-
+        yield from self._codes()
+        yield from self._numbers_of_policies()
         if launch := self.description["launch"]:
             named_attributes = self.names.get("launch", {}).get("attributes", {})
             for word, (number, _value, _above) in launch["attributes"].items():
                 yield Constant("launch.attributes", word, named_attributes.get(word, ""), number)
+
+    def _codes(self) -> Iterator[Constant]:
+        for role in self.versions:
+            status = self.description["libraries"][role]["status"]
+            kinds = self.names.get("codes", {}).get(role, {})
+            for kind, codes in {"success": (status["success"],), **status["kinds"]}.items():
+                yield from _named(f"libraries.{role}.status", kind, kinds.get(kind, ()), codes)
+
+    def _numbers_of_policies(self) -> Iterator[Constant]:
+        for policy, given in self.description["policies"].items():
+            names = self.names.get("policies", {}).get(policy, {})
+            for word in (word for word in NUMBERED.get(policy, ()) if word in given["values"]):
+                yield from _named(f"policies.{policy}", word, names.get(word, ()), given["values"][word])
 
     def named_numbers(self) -> Mapping[str, tuple[str, ...]]:
         """The names in headers of numbers that stand in calls, by the function or structure that is given them."""
@@ -276,6 +282,15 @@ def _listing(devices: Mapping[str, Any] | None) -> Iterator[tuple[Any, ...]]:
     yield from (probe[0] for probe in (devices["gpu"], *devices["models"].values()) if probe is not None)
     if devices["functions"] is not None:
         yield devices["functions"]
+
+
+def _named(subject: str, word: str, names: str | Iterable[str], numbers: int | Iterable[int]) -> Iterator[Constant]:
+    """Numbers with their names in headers, in one order."""
+    of_numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+    named = _members(names)
+    if len(named) != len(of_numbers):  # they are of those that a file which extends that one has replaced
+        named = ("",) * len(of_numbers)
+    yield from (Constant(subject, word, *each) for each in zip(named, of_numbers, strict=True))
 
 
 def _members(named: str | Iterable[str]) -> tuple[str, ...]:

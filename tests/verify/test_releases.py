@@ -145,6 +145,13 @@ MUTATIONS = {
         "headers.constants.ze_host_mem_alloc_desc_t",
     ),
     "opencl, a number in a call": (OPENCL, "{uint: 0x102B}", "{uint: 0x102C}", "operations.device_name"),
+    "opencl, a number of a policy": (OPENCL, "busy: [1, 2, 3]      ", "busy: [1, 2, 4]      ", "policies.queues"),
+    "level_zero, a number of a policy": (
+        LEVEL_ZERO,
+        "    complete: 0\n    busy: [1]\n  marks:",
+        "    complete: 1\n    busy: [0]\n  marks:",
+        "policies.queues",
+    ),
     "opencl, a code": (OPENCL, "not_ready: -7 ", "not_ready: -9 ", "libraries.runtime.status"),
 }  # fmt: skip
 
