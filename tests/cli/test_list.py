@@ -91,6 +91,7 @@ def test_what_the_path_names_and_is_not_there_is_told_beside_the_list(cli: Comma
 
     assert (ended.code, ended.err) == (
         1,
-        "warning: `~/nowhere` in NBXRT_BACKEND_PATH: there is no such file or folder\n",
+        "warning: `~/nowhere` in NBXRT_BACKEND_PATH: there is no such file or folder: `~` stands for no home folder "
+        "here\n",
     )
     assert "host        Host memory" in ended.out
