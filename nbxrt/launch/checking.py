@@ -3,7 +3,7 @@
 import contextlib
 
 from nbxrt import errors
-from nbxrt.launch import keys
+from nbxrt.launch import keys, streams
 from nbxrt.objects.buffer import Buffer
 
 TYPE_CHECKING = False
@@ -290,6 +290,7 @@ def pointer(kernel: str, name: str, value: "Any", runtime: "Runtime") -> "int | 
     """
     device = keys.device_of(value)
     where = f"argument `{name}` of `{kernel}`"
+    streams.demand_open(where, value)
     other = getattr(value, "runtime", None)
     if other is not None and other is not runtime:
         raise errors.ArgumentValueError(

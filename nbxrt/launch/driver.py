@@ -254,7 +254,7 @@ class TritonLauncher:
     def _launch(self, extents: "tuple[int, int, int]", stream: int, function: int, given: "tuple[Any, ...]") -> None:
         if function not in self._prepared:
             self.prepare(function)
-        streams.note_arguments(stream, *given)
+        streams.note_arguments(self.shape.name, self.names, stream, *given)
         self.launcher.launch(extents, stream, _handle(function), given, self.names)
 
 

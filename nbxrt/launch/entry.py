@@ -63,7 +63,6 @@ class Entry:
                 "_nbx_slow": self._checked,
                 "_nbx_failed": self.failed,
                 "_nbx_changed": self._changed,
-                "_nbx_note": streams.note_arguments,
             },
         )
 
@@ -85,5 +84,5 @@ class Entry:
     def _launched(self, extents: "tuple[int, int, int]", arguments: "tuple[Any, ...]") -> None:
         kernel = self._kernel
         stream = streams.current(kernel.session.driver.runtime, self._device)
-        streams.note_arguments(stream, *arguments)
+        streams.note_arguments(kernel.name, kernel.names, stream, *arguments)
         self._launcher.launcher.launch(extents, stream, self._function, arguments, kernel.names)

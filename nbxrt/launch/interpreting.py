@@ -4,7 +4,7 @@ import inspect
 import sys
 
 from nbxrt import errors
-from nbxrt.launch import checking
+from nbxrt.launch import checking, streams
 from nbxrt.launch.benchmarking import measure_on_host
 from nbxrt.objects.array import DeviceArray
 
@@ -171,6 +171,7 @@ def _argument(runtime: "Runtime", facts: "Facts", kernel: str, name: str, value:
 def _pointer(runtime: "Runtime", kernel: str, name: str, value: "Any") -> "Any":
     """An array for the interpreter; what has a storage of its own, as torch's, it takes as it is."""
     checking.elements(kernel, name, value)
+    streams.demand_open(f"argument `{name}` of `{kernel}`", value)
     if not isinstance(value, DeviceArray):
         return value if hasattr(value, "untyped_storage") else Pointer(value)
     if not value.memory.on_host or value.runtime is not runtime:

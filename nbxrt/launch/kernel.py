@@ -237,7 +237,7 @@ class Kernel:
             "_nbx_runtime": session.knobs.runtime.__dict__,
             "_nbx_compilation": session.knobs.compilation.__dict__,
             "_nbx_call": runtime.launches.of({})[0].function,
-            "_nbx_note": streams.note_arguments,
+            "_nbx_note": functools.partial(streams.note_arguments, self.name, self.plan.arrays if self.plan else ()),
             **sending.of_streams(runtime),
         }
         long = f"_nbx_long(_nbx_site.grid, ({''.join(f'{name}, ' for name in self.names)}), _nbx_options)"

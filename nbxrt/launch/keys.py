@@ -130,7 +130,7 @@ def give(*arrays: "Any") -> bool:
             known = array.device.launch_keys
             facts = array.dtype.name, array.is_aligned, array.memory.nbytes <= _MOST_SMALL
             array.launch_key = known.get(facts) or known.setdefault(
-                facts, _code(array, _number(array.runtime), _unasked)
+                facts, _code(array, array.ptr, _number(array.runtime), _unasked)
             )
     return True
 
@@ -138,14 +138,14 @@ def give(*arrays: "Any") -> bool:
 def _pointer(value: "Any", place: "Callable[[int], Any]") -> int:
     """The key of something with an address and an element type; arrays of nbxrt keep it. Raises: ArgumentTypeError."""
     if not hasattr(type(value), ATTRIBUTE):
-        return _code(value, None, place)
+        return _code(value, value.data_ptr(), None, place)
     give(value)
     key: int = value.launch_key
     return key
 
 
-def _code(value: "Any", runtime: "int | None", place: "Callable[[int], Any]") -> int:
-    address, device = value.data_ptr(), device_of(value)
+def _code(value: "Any", address: int, runtime: "int | None", place: "Callable[[int], Any]") -> int:
+    device = device_of(value)
     if device is None:
         device = place(address)
     facts = (element_type(value.dtype), address % 16 == 0, _is_small(value), device, runtime)

@@ -4,6 +4,7 @@ What it is not sure of (another device, a value that does not fit, a refused lau
 """
 
 import ctypes
+import functools
 import struct
 import sys
 
@@ -38,9 +39,10 @@ def sender(
     """The function: a grid as `kernel.grids` has it, and the kernel's arguments.
 
     `arguments` show what kinds come; `global_variables` are names, values and where they have to be found unchanged.
-    Wanted in `names`: `_nbx_kernel`, what is returned; `_nbx_function`; `_nbx_slow`, `_nbx_failed`, `_nbx_changed` and
-    `_nbx_note`, the long ways.
+    Wanted in `names`: `_nbx_kernel`, what is returned; `_nbx_function`; `_nbx_slow`, `_nbx_failed` and `_nbx_changed`,
+    the long ways.
     """
+    arrays = _arrays(shape, arguments)
     names |= {
         "_nbx_pack": struct.Struct(shape.slots.format).pack_into,
         "_nbx_take": shape.slots.pool.pop,
@@ -49,6 +51,7 @@ def sender(
         "_nbx_call": shape.call.function,
         "_nbx_pointer": ctypes.c_void_p,
         **of_streams(runtime),
+        "_nbx_note": functools.partial(streams.note_arguments, title, arrays),
         "_nbx_bfloat16": bfloat16,
         "_nbx_Empty": IndexError,
         "_nbx_Odd": (struct.error, OverflowError, TypeError, AttributeError, ValueError),
@@ -60,7 +63,7 @@ def sender(
         *generated.globals_lines(global_variables, names, f"_nbx_changed({everything})"),
         *(generated.device_lines(device, slow) if runtime.device_count() > 1 else ()),
         *generated.stream_lines(device, slow),
-        *generated.memory_lines(_arrays(shape, arguments)),
+        *generated.memory_lines(arrays),
         "    try: _nbx_slot = _nbx_take()",
         "    except _nbx_Empty: _nbx_slot = _nbx_fresh()",
         "    _nbx_buffer, _nbx_configuration, _nbx_arguments = _nbx_slot",

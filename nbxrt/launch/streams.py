@@ -2,13 +2,14 @@
 
 import sys
 
+from nbxrt import errors
 from nbxrt.launch import keys
 from nbxrt.objects.memory import Memory
 from nbxrt.objects.stream import Stream, current_stream_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from nbxrt.runtime import Runtime
@@ -27,18 +28,28 @@ def current(runtime: "Runtime", device: int) -> int:
 
 
 def note_use(memory: "Memory", handle: int) -> None:
-    """Memory is in use by the stream that a launch goes to, be it nbxrt's or torch's. Raises: ArgumentValueError."""
-    memory.check()
+    """Memory is in use by the stream that a launch goes to, be it nbxrt's or torch's."""
     stream = current_stream_of(memory.device)
     memory.used_on(stream if stream.handle == handle else Stream.from_handle(handle, memory.device))
 
 
-def note_arguments(stream: int, *arguments: "Any") -> None:
-    """Arrays of other streams are in use by this one now; closed ones are refused."""
-    for value in (part for each in arguments for part in keys.parts(each)):
-        memory = getattr(value, "memory", None)
-        if isinstance(memory, Memory) and memory.home != stream:
-            note_use(memory, stream)
+def demand_open(where: str, value: "Any") -> None:
+    """See that the memory of an array is there. Raises: ArgumentValueError saying `where` it was given."""
+    memory = getattr(value, "memory", None)
+    if isinstance(memory, Memory) and not memory.is_open:
+        raise errors.ArgumentValueError(
+            f"{where} is {memory.kind} memory of {memory.device} that is closed", value=value
+        )
+
+
+def note_arguments(kernel: str, names: "Iterable[str]", stream: int, *arguments: "Any") -> None:
+    """Arrays of other streams are in use by this one now. Raises: ArgumentValueError naming one that is closed."""
+    for name, argument in zip(names, arguments, strict=False):
+        for value in keys.parts(argument):
+            memory = getattr(value, "memory", None)
+            if isinstance(memory, Memory) and memory.home != stream:
+                demand_open(f"argument `{name}` of `{kernel}`", value)
+                note_use(memory, stream)
 
 
 def torchs(device: int) -> int:

@@ -5,6 +5,7 @@ import struct
 
 from nbxrt import errors
 from nbxrt.launch.packing import FORMATS, converted
+from nbxrt.launch.streams import demand_open
 from nbxrt.objects.array import DeviceArray
 from nbxrt.objects.buffer import Buffer
 
@@ -38,9 +39,9 @@ def typed(function: "Function", place: int, value: "Any", stream: "Any") -> "Any
     if isinstance(value, (DeviceArray, Buffer)):
         if value.runtime is not function.module.runtime or value.device is not function.module.device:
             raise errors.ArgumentValueError(f"{where} is on {value.device}, and the kernel on {function.module.device}")
-        address = value.data_ptr()
+        demand_open(where, value)
         value.memory.used_on(stream)
-        return ctypes.c_void_p(address)
+        return ctypes.c_void_p(value.ptr)
     if isinstance(value, _VALUES) and not isinstance(value, ctypes.py_object):
         return value
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):

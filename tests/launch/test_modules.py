@@ -190,6 +190,15 @@ def test_a_closed_module_is_refused(simulation: Simulation) -> None:
         store.attribute("registers")
 
 
+def test_closed_memory_is_refused_by_its_place(simulation: Simulation) -> None:
+    store, array = nbxrt.Module(IMAGE).get_function("store"), nbxrt.zeros(1, "int32")
+    array.buffer().close()
+
+    for given in (array, ("*i32", array)):
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"argument 0 of `store` is device memory .* that is closed"):
+            nbxrt.launch(store, (1,), (1,), [given, ("i32", 1)])
+
+
 def test_a_module_is_unloaded_with_what_uses_it(simulation: Simulation) -> None:
     store = nbxrt.Module(IMAGE).get_function("store")
     assert [live.kind for live in simulation.ledger() if live.kind in ("module", "function")]

@@ -229,7 +229,9 @@ def test_a_closed_array_is_refused():
     closed = nbxrt.zeros(4)
     closed.buffer().close()
 
-    with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
+    with pytest.raises(
+        nbxrt.ArgumentValueError, match="argument `x` of `add` is device memory of host:0 that is closed"
+    ):
         add[(1,)](closed, closed, closed, 4, BLOCK=4)
 
 

@@ -201,12 +201,20 @@ def test_a_closed_array_is_refused(cuda):
         kernels.add[(1,)](x, closed, x, 64, BLOCK=64)
     closed.buffer().close()
 
-    never_launched = array(runtime, 64)
+    never_launched, unknown = array(runtime, 64), JITFunction(kernels.add.fn)
     never_launched.buffer().close()
 
     for each in (closed, never_launched):
-        with pytest.raises(nbxrt.ArgumentValueError, match="is closed"):
-            kernels.add[(1,)](x, each, x, 64, BLOCK=64)
+        for launch in (
+            lambda each: kernels.add[(1,)](x, each, x, 64, BLOCK=64),
+            lambda each: kernels.add[(1,)](x, each, each, 64.5, BLOCK=64),
+            lambda each: kernels.add[lambda _meta: (1,)](x, each, x, 64, BLOCK=64, num_warps=2),
+            lambda each: unknown[(1,)](x, each, x, 64, BLOCK=64),
+        ):
+            with pytest.raises(nbxrt.ArgumentValueError, match=r"argument `y` of `add` is device memory .* is closed"):
+                launch(each)
+        with pytest.raises(nbxrt.ArgumentValueError, match=r"argument `pair` of `first_of` is device memory .* closed"):
+            kernels.first_of[(1,)]((each, 5), x)
     runtime.sync()
     assert len(simulation.launches()) == 3
 
