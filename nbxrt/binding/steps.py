@@ -187,14 +187,20 @@ def process(wanted: "Wanted", _where: "Texts", _folders: "Texts") -> "Found":
 def system(wanted: "Wanted", _where: "Texts", _folders: "Texts") -> "Found":
     """What the system's loader would find, file by file so that each can be examined, then the loader itself."""
     machine = wanted.machine
-    absolute = [name for name, _major in wanted.names if os.path.isabs(name)]
-    for name in absolute:  # framework paths of macOS: not files since macOS 11, so never tested for existence
-        yield Candidate("system", name)
-    if machine.system == "linux" and len(absolute) < len(wanted.names):
+    by_path = [name for name, _major in wanted.names if os.path.isabs(name)]
+    for name in by_path:
+        if machine.system == "macos":  # frameworks are no files since macOS 11, so never tested for existence
+            yield Candidate("system", name)
+            continue
+        path = machine.under(name)
+        yield from _file(wanted, "system", path, os.path.dirname(path))
+        if _is_there(path) is False:
+            yield Candidate("system", path, "missing", "does not exist")
+    if machine.system == "linux" and len(by_path) < len(wanted.names):
         yield from _where_the_loader_looks(wanted)
     if not machine.root:
         for name, _major in wanted.names:
-            if name and name not in absolute and not _shadowed_by_working_folder(wanted, name):
+            if name and name not in by_path and not _shadowed_by_working_folder(wanted, name):
                 yield Candidate("system", name)
 
 

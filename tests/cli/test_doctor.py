@@ -372,11 +372,12 @@ def _home() -> str:
     ("path", "content", "fact", "said"),
     [
         ("/run/.containerenv", "", "container", "/run/.containerenv is there"),
+        ("/.flatpak-info", "", "container", "/.flatpak-info is there"),
         ("/proc/1/cgroup", "0::/kubepods/x\n", "container", "the control group of process 1 names kubepods"),
         ("/proc/sys/kernel/osrelease", "6.6.87-WSL2\n", "wsl", "the kernel is 6.6.87-WSL2"),
         ("/etc/os-release", 'NAME="Toy"\nPRETTY_NAME="Toy Linux 7"\n', "distribution", "Toy Linux 7"),
     ],
-    ids=["podman", "kubernetes", "WSL", "distribution"],
+    ids=["podman", "flatpak", "kubernetes", "WSL", "distribution"],
 )
 def test_the_kind_of_machine_is_recognised(bare: CommandLine, path: str, content: str, fact: str, said: str) -> None:
     root = Path(bare.environment["NBXRT_SYSROOT"])

@@ -423,6 +423,25 @@ class TestUntried:
         assert f"library {whole} (NBXRT_CUDA_RUNTIME) is " in said[0]
         assert said[-1].endswith("NBXRT_CUDA_RUNTIME is set, so nothing else was tried: correct it, or unset it")
 
+    def test_a_file_that_a_description_names_by_its_whole_path_is_looked_at_like_all_others(
+        self, tmp_path: Path
+    ) -> None:
+        whole = make_library(tmp_path / "libtoy.so.1")
+        whole.write_bytes(whole.read_bytes()[:9000])
+        program = """
+            import sys
+            from nbxrt.binding import search
+            from nbxrt.binding.machine import Machine
+            names = tuple((1, {"linux": path}) for path in sys.argv[1:])
+            role = {"names": names, "search": (("system", (), {}),), "mode": "local"}
+            for each in search.find("toy", "runtime", role, Machine())[2]: print(each.verdict, each.path, each.reason)
+        """
+
+        said = run(program, tmp_path / "none.so", whole)
+
+        assert f"missing {tmp_path}/none.so does not exist" in said
+        assert any(line.startswith(f"broken {whole} is truncated") for line in said)
+
     def test_a_library_whose_dependency_is_cut_off_is_passed_over_before_it_kills_the_process(
         self, tmp_path: Path
     ) -> None:

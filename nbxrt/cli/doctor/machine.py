@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nbxrt.binding.machine import Machine
 
 # Files and variables by which containers show themselves, and words in the control group of process 1.
-_CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/.singularity.d", "/run/systemd/container")
+_CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/.singularity.d", "/run/systemd/container", "/.flatpak-info")
 _CONTAINER_VARIABLES = ("KUBERNETES_SERVICE_HOST", "APPTAINER_NAME", "SINGULARITY_NAME", "container")
 _CONTAINER_GROUPS = ("docker", "kubepods", "containerd", "libpod", "lxc")
 
