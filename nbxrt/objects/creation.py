@@ -225,7 +225,7 @@ def _host_array(value: "Any") -> "tuple[memoryview, tuple[int, ...], DType]":
 def _has_buffer(value: "Any") -> bool:
     try:
         memoryview(value).release()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, BufferError):  # the protocol has no word for some element types
         return False
     return True
 

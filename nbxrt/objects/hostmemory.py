@@ -40,8 +40,8 @@ def view_of(value: "Any", what: str) -> memoryview:
     """
     try:
         view = memoryview(value)
-    except TypeError:
-        said = f"{type(value).__name__} has no memory on the host"
+    except (TypeError, BufferError):
+        said = f"{type(value).__name__} has no memory on the host, or none that the buffer protocol has a word for"
         raise wrong_type(
             what, "memory: an object with the buffer protocol, a Buffer or a DeviceArray", value, said
         ) from None

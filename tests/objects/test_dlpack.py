@@ -91,6 +91,13 @@ class Hosted(Producer):
         return self.array.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
 
 
+class Wordless(Hosted):
+    """The same with the buffer protocol, which has no word for its elements; before Python 3.12 it has none at all."""
+
+    def __buffer__(self, _flags: int) -> memoryview:
+        raise BufferError
+
+
 class TestProtocols:
     @pytest.mark.parametrize("kind", [New, Middle, Old])
     def test_producers_of_every_age_are_asked_as_they_can_be(self, runtime: Runtime, kind: type[Producer]) -> None:
@@ -485,9 +492,12 @@ class TestPlaces:
         whole = nbxrt.from_numpy(np.arange(32, dtype="uint8")).view(dtype)
 
         for part in (whole, whole[::-2], whole[:0]):
-            come = nbxrt.asarray(Hosted(part))
-            assert (come.dtype, come.shape, come.device) == (dtype, part.shape, nbxrt.Device(0))
-            assert come.tobytes() == part.tobytes()
+            for given in (Hosted(part), Wordless(part)):
+                come = nbxrt.asarray(given)
+                assert (come.dtype, come.shape, come.device) == (dtype, part.shape, nbxrt.Device(0))
+                assert come.tobytes() == part.tobytes()
+        with pytest.raises(nbxrt.ArgumentTypeError, match="no memory on the host"):
+            whole.copy_from(Wordless(whole))
 
     def test_the_host_is_one_place(self, runtime: Runtime) -> None:
         with pytest.raises(nbxrt.ExchangeError, match=r"is not in DLPack's device \(1, 1\)"):
