@@ -136,7 +136,7 @@ _expected = [VERSIONED]
 #: Where addresses end.
 _END = 1 << 64
 #: So many layouts of a sort are remembered.
-_SEEN = 256
+_SEEN = 1024
 #: Where no extents are: a reader of some refuses it, as it would not refuse 0.
 _NOWHERE = -1
 #: Strides that lie no further behind their extents are read with them at once.
