@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    #: What is to be said of a node, in lines of a comment above it.
+    Notes = Callable[[tuple[str, ...]], Sequence[str]]
+
 WIDTH = 110
 
 # Text that every reader takes for text without quotes; all else is quoted.
 _PLAIN = re.compile(r"[A-Za-z_/][\w/.$+*-]*(?: [\w/.$+()-]+)*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf"}
 
-#: What is to be said of a node, in lines of a comment above it.
-Notes = "Callable[[tuple[str, ...]], Sequence[str]]"
 
-
-def written(data: dict[str, Any], notes: Callable[[tuple[str, ...]], Sequence[str]]) -> str:
+def written(data: dict[str, Any], notes: Notes) -> str:
     """The mapping as YAML; `notes` has the lines of a comment for the path of a key, and none for most."""
     lines = [line for key, value in data.items() for line in ("", *_entry(key, value, (key,), notes))]
     return "\n".join(line.rstrip() for line in lines[1:]) + "\n"
@@ -39,7 +39,7 @@ def _scalar(value: Any) -> str:
     return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
 
 
-def _entry(key: str, value: Any, path: tuple[str, ...], notes: Callable[..., Sequence[str]]) -> Iterator[str]:
+def _entry(key: str, value: Any, path: tuple[str, ...], notes: Notes) -> Iterator[str]:
     margin = "  " * (len(path) - 1)
     said = notes(path)
     if said and len(path) > 1:
