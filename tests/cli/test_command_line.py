@@ -81,16 +81,16 @@ def test_no_color_leaves_no_escape(bare: CommandLine, arguments: tuple[str, ...]
 
 
 def test_what_a_terminal_would_obey_is_shown_escaped(bare: CommandLine) -> None:
-    ended = bare("doctor", NBXRT_NOTE="red \x1b[31m and bell \x07")
+    ended = bare("doctor", TRITON_NOTE="red \x1b[31m and bell \x07")
 
-    assert r"  NBXRT_NOTE=red \x1b[31m and bell \x07" in ended.out.splitlines()
+    assert r"  TRITON_NOTE=red \x1b[31m and bell \x07" in ended.out.splitlines()
 
 
 def test_a_narrow_encoding_loses_nothing_to_an_error(bare: CommandLine) -> None:
-    ended = bare("doctor", NBXRT_NOTE="grüße", PYTHONIOENCODING="ascii")
+    ended = bare("doctor", TRITON_NOTE="grüße", PYTHONIOENCODING="ascii")
 
     assert ended.code == 0
-    assert "NBXRT_NOTE=gr\\xfc\\xdfe" in ended.out
+    assert "TRITON_NOTE=gr\\xfc\\xdfe" in ended.out
 
 
 @pytest.fixture
