@@ -62,11 +62,11 @@ def others_run_while(simulation: Simulation, operation: str, call: Callable[[], 
     return waits
 
 
-def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run(program: str, environment: dict[str, str], seconds: float = 100) -> subprocess.CompletedProcess[str]:
     """Run a program in a process that has nbxrt as this one has, and none of the user's settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NBX")}
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program)]
     return subprocess.run(
-        command, env=inherited | paths | environment, capture_output=True, text=True, timeout=100, check=False
+        command, env=inherited | paths | environment, capture_output=True, text=True, timeout=seconds, check=False
     )

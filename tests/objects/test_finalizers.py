@@ -28,6 +28,9 @@ KINDS = {
 NEEDS = {"metal": [pytest.mark.needs("gobjc")], "host": []}
 #: Each so many calls; the numbers have no common divisor with how often a loop comes round.
 STRIDES = {"fast": 211, "all": 11, "nightly": 1}
+#: Every single call takes minutes on some kinds.
+SECONDS = {"fast": 100, "all": 100, "nightly": 1200}
+TIER = os.environ.get("NBXRT_TEST_TIER", "fast")
 
 
 def kinds() -> list[Any]:
@@ -40,20 +43,20 @@ def kinds() -> list[Any]:
     ]
 
 
+@pytest.mark.timeout(SECONDS[TIER] + 20)
 @pytest.mark.parametrize("kind", kinds())
 def test_finalizers_run_in_the_middle_of_any_call(kind: str) -> None:
     name, models = KINDS[kind]
     environment = objective_c.Stub(objective_c.compiled()).environment() if name == "metal" else {}
-    stride = STRIDES[os.environ.get("NBXRT_TEST_TIER", "fast")]
     program = f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         import finalizing
 
-        finalizing.on({name!r}, {stride}, *{models})
+        finalizing.on({name!r}, {STRIDES[TIER]}, *{models})
     """
 
-    done = simulations.run(program, environment)
+    done = simulations.run(program, environment, SECONDS[TIER])
 
     assert (done.returncode, done.stderr) == (0, "")
 
