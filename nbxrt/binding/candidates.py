@@ -6,7 +6,7 @@ from nbxrt.binding.machine import realpath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from nbxrt.binding.machine import Machine
@@ -64,7 +64,8 @@ class Wanted:
     """
 
     __slots__ = (
-        "backend", "beside", "data", "machine", "majors", "met", "names", "oddities", "role", "unsafe", "untested",
+        "_fold", "backend", "beside", "data", "machine", "majors", "met", "names", "oddities", "role", "unsafe",
+        "untested",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +82,8 @@ class Wanted:
             (files[machine.system].strip(), major) for major, files in data["names"] if machine.system in files
         )
         self.majors = tuple(major for _file, major in self.names if major is not None)
+        #: A file's name as its system compares it: the loader of Windows may give it back in capitals.
+        self._fold: Callable[[str], str] = str.lower if machine.system == "windows" else str
         self.untested = machine.variable("NBXRT_ALLOW_UNTESTED") == "1"
         self.met: set[str] = set()
         self.unsafe: set[str] = set()
@@ -120,9 +123,9 @@ class Wanted:
         return major
 
     def _first_major(self, names: "Iterable[str]") -> "int | None":
-        for name in map(self._folded, names):
+        for name in map(self._fold, names):
             for file, major in self.names:
-                if name == self._folded(file) and major is not None:
+                if name == self._fold(file) and major is not None:
                     return int(major)
             number = numbers(name.partition(".so.")[2] or (name.endswith(".dll") and name) or "")
             if number:
@@ -131,11 +134,8 @@ class Wanted:
 
     def has_name(self, name: str) -> bool:
         """Whether a file's name is one of the library's, in whatever version."""
-        return any(_same_library(self._folded(name), self._folded(file)) for file, _major in self.names)
-
-    def _folded(self, name: str) -> str:
-        """A file's name as its system compares it: the loader of Windows may give it back in capitals."""
-        return name.lower() if self.machine.system == "windows" else name
+        name = self._fold(name)
+        return any(_same_library(name, self._fold(file)) for file, _major in self.names)
 
     def accepts(self, path: str) -> "tuple[bool, int | None]":
         """Whether the file's major is one that the backend file lists, and the major."""

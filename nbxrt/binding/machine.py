@@ -65,7 +65,7 @@ def absolute(path: str) -> str:
 
 def realpath(path: str) -> str:
     """The absolute path without links."""
-    return os.path.realpath(absolute(path))
+    return os.path.realpath(path if os.path.isabs(path) else absolute(path))
 
 
 def _system() -> str:

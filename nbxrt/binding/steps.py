@@ -94,7 +94,8 @@ def package(wanted: "Wanted", where: "Texts", folders: "Texts") -> "Found":
         if os.path.isfile(shadow):
             said = f"a file of the name of the package `{inside[0]}`; it is not run"
             yield Candidate("package", shadow, "skipped", said)
-        homes = _below(os.path.join(entry, *inside), folders) if entry else []
+        base = entry if os.path.isabs(entry) else absolute(entry)
+        homes = [os.path.join(base, *inside, folder) for folder in folders] if entry else []
         there += [(entry, home) for home in homes if _is_there(home) is not False]
     if not there:
         yield Candidate("package", where[0], "missing", "not installed")
@@ -218,8 +219,8 @@ def _files_of_the_loader(
     wanted: "Wanted", step: str, name: str, cached: "Mapping[str, Sequence[str]] | None" = None
 ) -> "Found":
     """The files that the loader would try for a name, in its order."""
-    for path in map(absolute, loader.places_of(wanted.machine, name, cached)):
-        yield from _file(wanted, step, path, os.path.dirname(path))
+    for path in loader.places_of(wanted.machine, name, cached):
+        yield from _file(wanted, step, path if os.path.isabs(path) else absolute(path), os.path.dirname(path))
 
 
 def _loader_path_changes(wanted: "Wanted") -> "Found":
