@@ -138,7 +138,9 @@ def _detect_by_use() -> Detection:
         found = usability.ask(report.name)
         report.usable, report.usable_reason, report.count = found.usable, found.reason, found.count
         if found.count is not None:
-            report.device = "yes" if found.count else "no"
+            told, report.device = report.device, "yes" if found.count else "no"
+            if report.device != told:  # what the operating system shows is not why
+                report.device_reason = f"the runtime counts {found.count}" if found.count else found.reason
     return Detection(reports)
 
 

@@ -91,6 +91,12 @@ def test_a_device_is_used_in_another_process_and_not_in_this_one(machine: Machin
     assert os.getpid() not in processes
 
 
+def test_where_only_the_runtime_can_tell_what_it_told_is_the_reason(machine: Machine) -> None:
+    report = nbxrt.detect(usable=True)["host"]
+
+    assert (report.device, report.device_reason) == ("yes", "the runtime counts 1")
+
+
 def test_a_frozen_application_is_not_started_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its executable is the application, and would run as it does for its user."""
     machine.nvidia()
