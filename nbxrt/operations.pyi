@@ -968,7 +968,7 @@ class Operations:
         self,
         allocation: SupportsIndex,
     ) -> None:
-        """Gives up the handle of physical memory, which lives on while it is mapped.
+        """Gives up the handle of physical memory, which lives on while it is mapped, unless the backend file says `keeps_handles`.
 
         allocation: Handle of physical memory that can be mapped.
         Raises: ArgumentError, CapabilityError, DeviceError (`invalid_value`).

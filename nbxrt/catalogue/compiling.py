@@ -99,7 +99,7 @@ def _parameter(name: str, spec: Any) -> tuple[Any, ...]:
 
 
 #: What a file does not say of the policy `expandable`.
-_EXPANDABLE = {"piece": 24 << 20, "split": 24, "ahead": 0}
+_EXPANDABLE = {"piece": 24 << 20, "split": 24, "ahead": 0, "keeps_handles": False}
 
 
 def _frozen(argument: Any) -> Any:

@@ -179,8 +179,8 @@ def _top_level(contract: Contract) -> Schema:
         "expandable": optional(
             keyed(
                 "expandable entry",
-                "Sizes of the pieces of physical memory that the policy `expandable` takes from a device. Each piece "
-                "costs the driver about the same, and is given back only as a whole.",
+                "The pieces of physical memory that the policy `expandable` takes from a device. Each piece costs the "
+                "driver about the same, and is given back only as a whole.",
                 {
                     "piece": integer("Bytes of the largest piece; 24 MiB when left out.", 1, _BYTES, 25165824),
                     "split": integer(
@@ -196,6 +196,11 @@ def _top_level(contract: Contract) -> Schema:
                         _BYTES,
                         6291456,
                     ),
+                    "keeps_handles": {
+                        "description": "True: `mem_release` frees memory that is still mapped, so that a piece's "
+                        "handle is kept until it is unmapped; the contract's meaning is that memory lives on.",
+                        "type": "boolean",
+                    },
                 },
                 minProperties=1,
             )

@@ -24,13 +24,17 @@ def reserved(bench: Bench, nbytes: int) -> int:
 
 
 def map_new(bench: Bench, address: int, nbytes: int, sharing: str = "none") -> None:
-    """Put new physical memory behind addresses, for this device; its handle is given up at once."""
+    """Put new physical memory behind addresses, for this device; its handle is given up at once, or when it may be."""
     runtime = bench.runtime
     allocation = runtime.mem_create(nbytes, bench.device, sharing)
+    keeps = runtime.description["expandable"]["keeps_handles"]
+    if keeps:
+        bench.later(runtime.mem_release, allocation)
     try:
         runtime.mem_map(address, nbytes, 0, allocation)
     finally:
-        runtime.mem_release(allocation)
+        if not keeps:
+            runtime.mem_release(allocation)
     bench.later(runtime.mem_unmap, address, nbytes)
     runtime.mem_set_access(address, nbytes, bench.device)
 

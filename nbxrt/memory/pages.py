@@ -100,13 +100,15 @@ class PageSource:
         self._home, self._tally = home, tally
         self._reserve, self._unreserve = runtime.mem_address_reserve, runtime.mem_address_free
         self._create, self._release = runtime.mem_create, runtime.mem_release
-        self._map, self._unmap, self._allow = runtime.mem_map, runtime.mem_unmap, runtime.mem_set_access
+        self._map, self._vendor_unmap, self._allow = runtime.mem_map, runtime.mem_unmap, runtime.mem_set_access
         self._sync_stream, self._sync = runtime.stream_sync, runtime.sync
         self.granularity: int = runtime.mem_granularity(home.device)
         #: Why other processes cannot have this memory; empty where they can.
         self.private = _why_private(home, self.granularity)
         self._sharing: Literal["none", "file"] = "none" if self.private else "file"
         sizes = runtime.description["expandable"]
+        #: The handle of each piece, where its memory would go with the handle; None where it lives on.
+        self._handles: dict[int, int] | None = {} if sizes["keeps_handles"] else None
         self._piece, self._split, self._ahead = self._whole(sizes["piece"]), sizes["split"], self._whole(sizes["ahead"])
         #: Bytes that were free at first, and all that the device has.
         room: tuple[int, int] = home.run(runtime.mem_get_info)
@@ -264,8 +266,11 @@ class PageSource:
 
     def _add_piece(self, heap: "Heap", address: int, nbytes: int) -> None:
         allocation = self._create(nbytes, self._home.device, self._sharing)
+        is_kept = False
         try:
             self._map(address, nbytes, 0, allocation)
+            if self._handles is not None:
+                self._handles[address], is_kept = allocation, True
             try:
                 for device in (self._home.device, *self.peers):
                     self._allow(address, nbytes, device)
@@ -273,7 +278,8 @@ class PageSource:
                 self._unmap_or_keep(heap, address, nbytes)
                 raise
         finally:
-            self._release_or_keep(allocation)
+            if not is_kept:
+                self._release_or_keep(allocation)
         self._put(heap, address, nbytes)
 
     def _release_or_keep(self, allocation: int) -> None:
@@ -281,6 +287,12 @@ class PageSource:
             self._release(allocation)
         except errors.DeviceError:
             self._unreleased.append(allocation)
+
+    def _unmap(self, address: int, nbytes: int) -> None:
+        """Take a piece away. Raises: DeviceError; then it is there still."""
+        self._vendor_unmap(address, nbytes)
+        if self._handles is not None:
+            self._release_or_keep(self._handles.pop(address))
 
     def _unmap_or_keep(self, heap: "Heap", address: int, nbytes: int) -> None:
         try:

@@ -8,9 +8,11 @@ import hypothesis
 import pytest
 
 import nbxrt
+import simulations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from nbxrt.simulation import Simulation
 
@@ -77,3 +79,30 @@ def test_whatever_fails_nothing_is_lost(
         assert left() == [], f"call {count} failed"
         assert [fresh.memory_allocated(device) for device in (0, 1)] == [0, 0], f"call {count} failed"
         assert [fresh.policy(device).tally.reserved for device in (0, 1)] == [0, 0], f"call {count} failed"
+
+
+@pytest.mark.parametrize("backend", ["cuda", "level_zero", "ascend"])
+def test_a_handle_whose_memory_would_go_with_it_is_kept_until_that_is_unmapped(backend: str, tmp_path: Path) -> None:
+    simulated = simulations.built(backend, tmp_path, memory=1 << 30)
+    runtime = simulated.open()
+    account = nbxrt.DeviceAllocator(runtime, "expandable")
+    assert account.stats(0)["policy"] == "expandable"
+    simulated.clear()
+    simulated.fail("mem_set_access", 2, "unknown")  # one is undone half way
+
+    first = account.malloc(3 * MIB, 0)
+    with pytest.raises(nbxrt.DeviceError):
+        account.malloc(50 * MIB, 0)
+    second = account.malloc(60 * MIB, 0)
+    for ptr in (first, second):
+        account.free(ptr)
+    simulated.advance()
+    account.trim()
+
+    order = [call.operation for call in simulated.log() if call.operation in ("mem_unmap", "mem_release")]
+    released_first = any(
+        order[:at].count("mem_release") > order[:at].count("mem_unmap") for at in range(len(order) + 1)
+    )
+    assert released_first == (backend == "cuda")
+    assert order.count("mem_release") == order.count("mem_unmap") > 3
+    assert [live for live in simulated.ledger() if live.kind in ("mapped", "allocation", "range")] == []

@@ -227,15 +227,29 @@ ze_result_t ZE_APICALL zePhysicalMemCreate(ze_context_handle_t context, ze_devic
     *memory = (void *)made;
     return ZE_RESULT_SUCCESS;
 }
-ze_result_t ZE_APICALL zePhysicalMemDestroy(ze_context_handle_t context, ze_physical_mem_handle_t memory) { close(((thing *)memory)->set); return end(memory, PHYSICAL); }
+static struct { const void *at; thing *of; } mapped[4096];
+ze_result_t ZE_APICALL zePhysicalMemDestroy(ze_context_handle_t context, ze_physical_mem_handle_t memory) {
+    ze_result_t result = end(memory, PHYSICAL);        /* Intel's driver would free what is mapped: here it is refused */
+    if (result == ZE_RESULT_SUCCESS) close(((thing *)memory)->set);
+    return result;
+}
 ze_result_t ZE_APICALL zeVirtualMemMap(ze_context_handle_t context, const void *at, size_t size, ze_physical_mem_handle_t memory, size_t offset, ze_memory_access_attribute_t access) {
     NEED(is(memory, PHYSICAL) && size % PAGE == 0 && offset % PAGE == 0, ZE_RESULT_ERROR_INVALID_ARGUMENT);
     NEED(access == ZE_MEMORY_ACCESS_ATTRIBUTE_READWRITE, ZE_RESULT_ERROR_INVALID_ENUMERATION);
     NEED(offset + size <= ((thing *)memory)->size, ZE_RESULT_ERROR_INVALID_SIZE);
     void *got = mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ((thing *)memory)->set, offset);
-    return got == MAP_FAILED ? ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY : ZE_RESULT_SUCCESS;
+    NEED(got != MAP_FAILED, ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
+    int place = 0;
+    pthread_mutex_lock(&giving);
+    while (place < 4095 && mapped[place].at) place++;
+    mapped[place].at = at; mapped[place].of = (thing *)memory; mapped[place].of->users++;
+    pthread_mutex_unlock(&giving);
+    return ZE_RESULT_SUCCESS;
 }
 ze_result_t ZE_APICALL zeVirtualMemUnmap(ze_context_handle_t context, const void *at, size_t size) {
+    pthread_mutex_lock(&giving);
+    for (int place = 0; place < 4096; place++) if (mapped[place].at == at) { mapped[place].at = NULL; mapped[place].of->users--; break; }
+    pthread_mutex_unlock(&giving);
     mmap((void *)at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return ZE_RESULT_SUCCESS;
 }
