@@ -113,11 +113,11 @@ class Imported(Closing, Memory):
         self.is_open = False
         if self._deleter is None:
             return
-        captures = state_of(self.device.runtime).captures
-        if captures:
+        state = self.device.runtime.objects
+        if state is not None and state.captures:
             from nbxrt.objects.graph import hand_over
 
-            hand_over(captures, self.device, self._deleter, self._structure)
+            hand_over(state.captures, self.device, self._deleter, self._structure)
         else:
             self._deleter(self._structure)
 
@@ -208,7 +208,7 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
         _set_name(at, form.name)
         raise
     # the two objects without constructors of ours, and at most three values at once: more would be made a tuple first
-    memory = ImportedReadOnly() if flags & READ_ONLY else Imported()
+    memory = ImportedReadOnly() if flags and flags & READ_ONLY else Imported()
     memory.device, memory.address, memory.nbytes = device, begin, nbytes
     memory.kind, memory.is_open, memory._process = memory_kind, True, process[0]  # noqa: SLF001
     memory._structure, memory._deleter = structure, give_back  # noqa: SLF001

@@ -176,11 +176,12 @@ def _capsule(array: "DeviceArray", asked: "tuple[int, int] | None", *, copied: b
         made = _structure(array, asked, copied=copied)
         if not copied:  # by another thread at the same time it is made anew, and either is right
             array.exports = {**array.exports, asked: made} if array.exports else {asked: made}
-    return _filled(array, *made)
+    return _filled(array, made)
 
 
-def _filled(array: "DeviceArray", room: Room, head: bytes, tail: bytes) -> "Any":
+def _filled(array: "DeviceArray", made: "tuple[Room, bytes, bytes]") -> "Any":
     """A capsule with a structure."""
+    room, head, tail = made
     try:
         block = room.spare.pop()
     except IndexError:
@@ -253,7 +254,7 @@ def exported(array: "DeviceArray", stream: "Any", max_version: "Any", dl_device:
     if stream.__class__ is int and stream == -1 and dl_device is UNSAID and copy is UNSAID:  # there is no more to it
         if array.exports:
             try:  # what was asked before is answered as before
-                return _filled(array, *array.exports[max_version])
+                return _filled(array, array.exports[max_version])
             except (KeyError, TypeError):
                 pass
         asked = None if max_version is None else pair(max_version, "`__dlpack__`: `max_version`")
