@@ -5,6 +5,7 @@ from nbxrt.errors import integer, wrong_type
 from nbxrt.objects import copying
 from nbxrt.objects.copying import Side, host_side
 from nbxrt.objects.device import as_device
+from nbxrt.objects.dtypes import DTYPES
 from nbxrt.objects.hostmemory import memory_at
 from nbxrt.objects.memory import Memory, allocated, check_kind
 from nbxrt.objects.state import follow_runtimes, refuse_copying
@@ -239,9 +240,9 @@ class Buffer:
 
     def bytes_array(self) -> "DeviceArray":
         """The same memory as a DeviceArray of `uint8`."""
-        from nbxrt.objects.creation import asarray
+        from nbxrt.objects.array import DeviceArray
 
-        return asarray(self)
+        return DeviceArray(self.memory, self.ptr, (self.nbytes,), (1,), DTYPES["uint8"])
 
     def __buffer__(self, _flags: int) -> memoryview:
         """Its bytes for the host (Python 3.12 and later). Raises: BufferError where the host does not reach them."""

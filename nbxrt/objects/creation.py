@@ -140,12 +140,8 @@ def _like(array: "Any", kind: "Any", device: "Any") -> "tuple[Any, Any, Any]":
 
 def _shared(value: "Any") -> DeviceArray:
     """A DeviceArray itself, or a Buffer as an array of bytes."""
-    if isinstance(value, DeviceArray):
-        value.memory.check()
-        return value
     value.memory.check()
-    kind = dtypes.dtype("uint8")
-    return DeviceArray(value.memory, value.ptr, (value.nbytes,), (1,), kind)
+    return value if isinstance(value, DeviceArray) else value.bytes_array()
 
 
 def copied(array: DeviceArray, device: "Any", stream: "Any", copy: "bool | None") -> DeviceArray:

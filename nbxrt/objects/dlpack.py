@@ -229,7 +229,8 @@ def _parts(
             f"{array!r} may only be read, which DLPack can say from version 1.0 on",
             hint="ask with `max_version=(1, 0)`, or export a copy",
         )
-    if any(stride % itemsize for stride in array.strides):
+    steps = zip(array.shape, array.strides, strict=True)  # those of one element, and of none, lead nowhere
+    if array.size and any(stride % itemsize for extent, stride in steps if extent > 1):
         raise errors.ExchangeError(f"{array!r} has strides that are no whole elements")
     extents = struct.pack(f"@{2 * ndim}q", *array.shape, *[each // itemsize for each in array.strides])
     tensor = (0, number, index, ndim, array.dtype.code, itemsize * 8, 1, 0, 0, 0)

@@ -72,8 +72,10 @@ class TestOut:
         else:
             in_force(request.getfixturevalue("simulated")(backend).open())
 
-        assert not hasattr(nbxrt.empty(3), NAME)
-        assert not hasattr(nbxrt.Buffer(3), NAME)
+        for made in (nbxrt.empty(3), nbxrt.Buffer(3)):
+            assert not hasattr(made, NAME)
+            made.memory.close()
+            assert not hasattr(made, NAME)
 
     def test_a_type_that_has_no_spelling_has_no_interface(self, cuda: Simulation) -> None:
         assert not hasattr(nbxrt.empty(3, "bfloat16"), NAME)
@@ -119,6 +121,15 @@ class TestIn:
         whole = nbxrt.from_numpy(np.arange(6.0).reshape(2, 3))
 
         assert nbxrt.asarray(Foreign(whole[::-1, ::2])).numpy().tolist() == [[3, 5], [0, 2]]
+
+    def test_strides_that_lead_nowhere_hinder_no_exchange(self, cuda: Simulation) -> None:
+        one, none = (nbxrt.asarray(Foreign(nbxrt.empty(3), shape=shape, strides=(13, 4))) for shape in ((1, 3), (2, 0)))
+
+        for array in (one, none, one[:0]):
+            taken = nbxrt.from_dlpack(array.__dlpack__())
+            assert (taken.shape, taken.ptr, taken.is_contiguous()) == (array.shape, array.ptr, True)
+        with pytest.raises(nbxrt.ExchangeError, match="no whole elements"):
+            nbxrt.asarray(Foreign(nbxrt.empty(12), shape=(2, 3), strides=(13, 4))).__dlpack__()
 
     def test_memory_and_its_owner_live_as_long_as_the_view(self, cuda: Simulation, held: Callable[[], int]) -> None:
         taken = nbxrt.asarray(Foreign(nbxrt.from_numpy(np.arange(3.0))))
