@@ -40,8 +40,11 @@ def test_the_example_of_the_readme_runs_on_any_machine(root: Path, tmp_path: Pat
 @pytest.mark.skipif(sys.platform == "win32", reason="simulations are built on Linux and macOS")
 @pytest.mark.parametrize(
     ("page", "prints"),
-    [("quickstart.md", "\n8.0\n"), ("objects.md", "b'"), ("memory.md", "0 20971520 1048576")],
-    ids=["quickstart", "objects", "memory"],
+    [
+        pytest.param("quickstart.md", "\n8.0\n", id="quickstart"),
+        pytest.param("objects.md", "b'", id="objects", marks=pytest.mark.tier("all")),
+        pytest.param("memory.md", "0 20971520 1048576", id="memory", marks=pytest.mark.tier("all")),
+    ],
 )
 def test_the_code_of_a_page_runs_from_top_to_bottom(
     page: str, prints: str, root: Path, tmp_path: Path, simulate: Callable[..., Simulation]
