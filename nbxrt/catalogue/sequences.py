@@ -306,10 +306,19 @@ def check_device_calls(subject: Subject) -> Iterator[Diagnostic]:
                     facts: dict[str, Any] = {"label": label, "hint": hint, "related": related}
                     yield subject.diagnostic(where, "unknown-name", message, **facts)
         yield from _untyped_cells(subject, path, call, ())
-        given = {key for argument in call["args"] if isinstance(argument, dict) for key in argument}
-        if path[:2] == ("devices", "levels") and not {"list", "found"} <= given:
-            message = f"the call that lists `{call['as']}` gives no {'list' if 'list' not in given else 'number'}"
-            hint = "it takes `{list: pointer}`, the room for the handles, and `{found: uint}`, how many there are"
+
+
+def check_levels(subject: Subject) -> Iterator[Diagnostic]:
+    """The call that lists a level has room for the handles, and a cell for their number."""
+    for path, call, known in _device_calls(subject):
+        if path[:2] != ("devices", "levels"):
+            continue
+        forms = [argument for argument in call["args"] if isinstance(argument, dict)]
+        named = [argument for argument in call["args"] if isinstance(argument, str)]
+        lacking = [key for key in ("list", "found") if not any(key in form for form in forms)]
+        if lacking and all(name in known for name in named):  # or what stands there instead is told
+            message = f"the call that lists `{call['as']}` has no {listed(lacking)} among its arguments"
+            hint = "`{list: pointer}` is the room for the handles, and `{found: uint}` their number"
             yield subject.diagnostic((*path, "args"), "unbound-result", message, at="key", hint=hint)
 
 
@@ -447,6 +456,7 @@ def check_handles(subject: Subject) -> Iterator[Diagnostic]:
 CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_steps,
     check_device_calls,
+    check_levels,
     check_pending,
     check_models,
     check_policies_are_given,

@@ -35,6 +35,9 @@ OWN = {
     "NBXRT_SYSROOT": (),
 }
 
+#: Beginnings of what simulated libraries read, and nbxrt's own tests.
+OTHERS = ("NBXRT_SIM_", "NBXRT_TEST_", "NBXRT_UPDATE_")
+
 
 def described(known: Descriptions, machine: Machine) -> dict[str, Any]:
     """The variables that are set, with their values, and the names of those that are not."""
@@ -101,7 +104,7 @@ def _without_effect(known: Descriptions, machine: Machine, _found: Mapping[str, 
     """Variables with a name of nbxrt's that it does not read, and values that do nothing."""
     names = [*OWN, *_of_libraries(known)]
     for name in sorted(machine.environ):
-        if name.startswith(("NBX_", "NBXRT_")) and not name.startswith("NBXRT_SIM_") and name not in names:
+        if name.startswith(("NBX_", "NBXRT_")) and not name.startswith(OTHERS) and name not in names:
             meant = nearest(name, names)
             yield f"{name} is not read by nbxrt" + (f", and {meant} is" if meant else "")
     for name, words in OWN.items():
