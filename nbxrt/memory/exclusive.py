@@ -42,8 +42,8 @@ class Exclusive:
             self.wake()
 
     def wait(self) -> None:
-        """Take the key once it is back. Raises: Reentered in a finalizer."""
-        if is_nested():
+        """Take the key once it is back. Raises: Reentered in a finalizer, and at the end, when no other thread runs."""
+        if sys.is_finalizing() or is_nested():
             raise Reentered
         while True:
             turn = Lock()

@@ -35,7 +35,7 @@ def explained(
     fields = {name: getattr(cause, name) for name in ("operation", "symbol", "library", "code", "name", "text", "kind")}
     return errors.OutOfMemoryError(
         "\n".join(filter(None, lines)),
-        hint=_next_step(policy, facts),
+        hint=_next_step(policy, facts, cause.operation),
         **{**fields, "device": policy.home.device},
         **facts,
     )
@@ -103,7 +103,7 @@ def _said_of_processes(facts: "dict[str, Any]") -> "Sequence[str]":
     return lines
 
 
-def _next_step(policy: "Policy", facts: "dict[str, Any]") -> str:
+def _next_step(policy: "Policy", facts: "dict[str, Any]", operation: "str | None") -> str:
     requested, limit = facts["requested"], facts["limit"]
     missing = requested - facts["free"] if facts["free"] is not None else 0
     others = sum(each.nbytes or 0 for each in facts["processes"])
@@ -116,6 +116,10 @@ def _next_step(policy: "Policy", facts: "dict[str, Any]") -> str:
         return "enough is free but in pieces: `NBXRT_ALLOCATOR=expandable` moves memory to where it is needed"
     if limit is not None and missing <= 0:
         return raising
+    if operation == "mem_address_reserve":
+        return "no addresses are left: raise `ulimit -v`, or take `NBXRT_ALLOCATOR=caching`"
+    if 0 < missing <= (facts["process_other"] or 0):
+        return "this process holds what is missing outside of the account: free it there, as other allocators' caches"
     if 0 < missing <= others:
         return "other processes hold what is missing: end them, or take `nbxrt.most_free_device()`"
     return "free memory or ask for less; `account.snapshot()` shows who holds what"

@@ -232,6 +232,30 @@ def test_a_limit_that_is_reached_by_what_is_reserved_is_the_next_step_and_no_oth
     assert caught.value.hint == "free memory, or raise the limit: `limit(0, NBYTES)`"
 
 
+def test_what_others_in_this_process_hold_is_the_next_step_where_that_is_what_is_missing(
+    pool: nbxrt.DeviceAllocator, runtime: nbxrt.Runtime, simulation: Simulation
+) -> None:
+    simulation.memory = 100 * MIB
+    simulation.set_processes(0, [(os.getpid(), 90 * MIB), (STRANGER, 3 * MIB)])
+    runtime.malloc(90 * MIB)
+
+    with pytest.raises(nbxrt.OutOfMemoryError) as caught:
+        pool.malloc(40 * MIB, 0)
+
+    assert caught.value.hint.startswith("this process holds what is missing outside of the account")
+
+
+def test_addresses_that_are_used_up_are_told_as_what_is_missing(runtime: nbxrt.Runtime, simulation: Simulation) -> None:
+    account = nbxrt.DeviceAllocator(runtime, "expandable")
+    account.policy(0)
+    simulation.fail("mem_address_reserve", 1, "out_of_memory", onward=True)
+
+    with pytest.raises(nbxrt.OutOfMemoryError) as caught:
+        account.malloc(MIB, 0)
+
+    assert caught.value.hint == "no addresses are left: raise `ulimit -v`, or take `NBXRT_ALLOCATOR=caching`"
+
+
 def test_memory_that_another_thread_frees_meanwhile_is_found(
     account: nbxrt.DeviceAllocator, simulation: Simulation
 ) -> None:

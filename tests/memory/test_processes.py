@@ -59,6 +59,37 @@ def test_memory_and_its_layers_are_there_after_the_import_of_nbxrt_alone(run: Ca
     assert run(program) == (0, "")
 
 
+@pytest.mark.parametrize("policy", ["caching", "expandable"])
+def test_a_finalizer_at_the_end_does_not_wait_for_a_thread_that_runs_no_more(
+    run: Callable[..., tuple[int, str]], policy: str
+) -> None:
+    program = """
+        import threading
+        from nbxrt import memory
+
+        account = memory.account()
+        account.free(account.malloc(1 << 20))
+        inside = threading.Event()
+
+        def daemon():
+            with account.policy(0).pool:
+                inside.set()
+                threading.Event().wait()
+
+        class Last:
+            def __del__(self, account=account):
+                account.free(account.malloc(5000))
+                account.trim()
+
+        threading.Thread(target=daemon, daemon=True).start()
+        inside.wait()
+        last = Last()
+        last.me = last
+    """
+
+    assert run(program, NBXRT_ALLOCATOR=policy) == (0, "")
+
+
 def test_blocks_that_are_alive_at_an_error_add_nothing_to_what_is_said(run: Callable[..., tuple[int, str]]) -> None:
     code, said = run(LEFT_ALIVE + "    raise ValueError('mine')")
 
