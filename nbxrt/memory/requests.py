@@ -1,6 +1,7 @@
 """Requests that the hot path does not meet, frees that it does not take, and the error after which nothing is met."""
 
 from nbxrt import errors
+from nbxrt.device import make_current  # now: a finalizer may ask when nothing can be imported any more
 from nbxrt.memory import addresses, checking
 from nbxrt.memory.exclusive import Reentered
 from nbxrt.memory.reclaiming import Reclaiming
@@ -124,8 +125,6 @@ class Requests:
         """Ask this thread's current device no more, as after a launch: memory is on it, so it has a context by now."""
         runtime = self.devices.runtime
         if getattr(runtime.current, "index", None) is None:
-            from nbxrt.device import make_current
-
             make_current(runtime, device)
 
     def _show(self, device: int, stream: "Any", bins: "dict[int, Any]") -> None:

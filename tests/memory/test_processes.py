@@ -64,30 +64,27 @@ def test_a_finalizer_at_the_end_does_not_wait_for_a_thread_that_runs_no_more(
     run: Callable[..., tuple[int, str]], policy: str
 ) -> None:
     program = """
-        import threading
+        import os, threading
         from nbxrt import memory
 
         account = memory.account()
         account.free(account.malloc(1 << 20))
-        inside = threading.Event()
-
-        def daemon():
-            with account.policy(0).pool:
-                inside.set()
-                threading.Event().wait()
+        inside, never = threading.Event(), threading.Event()
+        others = {"pool": account.policy(0).pool, "inside": inside, "never": never}
+        exec("def daemon():\\n with pool:\\n  inside.set()\\n  never.wait()", others)  # keeps no global
 
         class Last:
-            def __del__(self, account=account):
+            def __del__(self, account=account, write=os.write):
                 account.free(account.malloc(5000))
                 account.trim()
+                write(2, b"done")
 
-        threading.Thread(target=daemon, daemon=True).start()
+        threading.Thread(target=others.pop("daemon"), daemon=True).start()
         inside.wait()
         last = Last()
-        last.me = last
     """
 
-    assert run(program, NBXRT_ALLOCATOR=policy) == (0, "")
+    assert run(program, NBXRT_ALLOCATOR=policy) == (0, "done")
 
 
 def test_blocks_that_are_alive_at_an_error_add_nothing_to_what_is_said(run: Callable[..., tuple[int, str]]) -> None:
