@@ -109,15 +109,19 @@ def interpreted_call(runtime: "Runtime", facts: "Facts", original: "Callable[...
 
 
 def _options() -> "set[str]":
-    """The options of all compilers that Triton has, which the interpreter passes over; empty where none says them."""
+    """The options of all compilers that Triton has, which the interpreter passes over; empty where one says none."""
     import dataclasses
 
     from triton.backends import backends
 
-    modules = [vars(sys.modules[backend.compiler.__module__]) for backend in backends.values()]
-    classes = [each for module in modules for each in module.values() if isinstance(each, type)]
-    found = {field.name for each in classes if dataclasses.is_dataclass(each) for field in dataclasses.fields(each)}
-    return found and found | {"grid", "warmup"}  # Triton 3.5 passes on all that its `run` was called with
+    found = {"grid", "warmup"}  # Triton 3.5 passes on all that its `run` was called with
+    for backend in backends.values():
+        module = vars(sys.modules[backend.compiler.__module__])
+        classes = [each for each in module.values() if isinstance(each, type) and dataclasses.is_dataclass(each)]
+        if not classes:
+            return set()
+        found |= {field.name for each in classes for field in dataclasses.fields(each)}
+    return found
 
 
 def _bound(
