@@ -11,7 +11,7 @@ from nbxrt.launch import keys, packing, signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from nbxrt.launch.kernel import Grid
@@ -75,14 +75,18 @@ class Direct:
         self._shape, self._compiled, self._device = shape, compiled, device
         passed = [each for each in zip(roles, shape.kinds, strict=True) if each[1] != signature.CONSTANT]
         anew = [at for at, (role, _kind) in enumerate(passed) if role != BYTES]
+        numbers = [
+            (at, kind) for at, kind in enumerate(shape.kinds) if kind != signature.CONSTANT and roles[at] == BYTES
+        ]
         #: The places of what is written as bytes, and their types.
-        self._numbers = {
-            at: kind for at, kind in enumerate(shape.kinds) if kind != signature.CONSTANT and roles[at] == BYTES
-        }
-        self._write = struct.Struct("=" + "".join(map(packing.format_of, self._numbers.values()))).pack
+        self._places, self._kinds = [at for at, _kind in numbers], [kind for _at, kind in numbers]
+        self._write = struct.Struct("=" + "".join(map(packing.format_of, self._kinds))).pack
+        self._are_integers = all(map(packing.is_integer, self._kinds))
         self._slots = shape.room((*anew, *(at for at in range(len(passed)) if at not in anew)))
         letters = "".join(_POINTER if passed[at][0] == ARRAY else packing.format_of(passed[at][1]) for at in anew)
-        before, *after = self._fixed([0] * len(self._numbers), bytes(12))
+        order = self._slots.order
+        self._before, self._after = (_around(part) for part in _parted(order))
+        before, *after = self._fixed([0] * len(numbers), bytes(12))
         ends = "".join(f"{len(part)}s" for part in after)
         self._pack = struct.Struct(f"@{letters}{len(before)}s{_POINTER}{ends}").pack_into
         self._function = argument(compiled.function)
@@ -90,10 +94,11 @@ class Direct:
 
     def kept(self, values: "Sequence[Any]", grid: "Grid") -> "tuple[Any, ...] | None":
         """What is kept for these values of all parameters and this grid; None where they are no integers that fit."""
-        numbers = [values[at] for at in self._numbers]
-        if any(value.__class__ is not int for value in numbers):
-            return None
-        extents = self._shape.grid_bytes(grid[:3])
+        numbers = [values[at] for at in self._places]
+        for value in numbers:
+            if value.__class__ is not int:
+                return None
+        extents = grid[3] if self._shape.clusters == 1 else self._shape.grid_bytes(grid[:3])
         try:
             before, *after = self._fixed(numbers, extents)
         except OverflowError:
@@ -106,14 +111,32 @@ class Direct:
         buffer, configuration, arguments = self._slots.fresh()
         return buffer, (argument(configuration.value), self._function, arguments, None)
 
-    def _fixed(self, numbers: "Iterable[int]", grid: bytes) -> "list[bytes]":
+    def _fixed(self, numbers: "Sequence[int]", grid: bytes) -> "list[bytes]":
         """The bytes before the stream, and those after it where there are any."""
-        written = self._write(*map(packing.converted, self._numbers.values(), numbers))
-        order = self._slots.order
-        at = order.index("stream")
-        before = b"".join([written, *(grid if isinstance(part, str) else part for part in order[:at])])
-        after = b"".join(grid if isinstance(part, str) else part for part in order[at + 1 :])
+        before = self._written(numbers) + grid.join(self._before)
+        after = grid.join(self._after)
         return [before, after] if after else [before]
+
+    def _written(self, numbers: "Sequence[int]") -> bytes:
+        if self._are_integers:
+            try:
+                return self._write(*numbers)
+            except struct.error:  # one wraps
+                pass
+        return self._write(*map(packing.converted, self._kinds, numbers))
+
+
+def _parted(order: "Sequence[str | bytes]") -> "tuple[Sequence[str | bytes], Sequence[str | bytes]]":
+    """What is before the stream, and after it."""
+    at = order.index("stream")
+    return order[:at], order[at + 1 :]
+
+
+def _around(parts: "Sequence[str | bytes]") -> "list[bytes]":
+    """The bytes before and after the grid, between which it is joined; all of them where it is not there."""
+    at = parts.index("grid") if "grid" in parts else len(parts)
+    around = [b"".join(part for part in side if isinstance(part, bytes)) for side in (parts[:at], parts[at + 1 :])]
+    return around if at < len(parts) else around[:1]
 
 
 #: An address as `struct` writes it the quickest.

@@ -38,8 +38,7 @@ class Entry:
         """How the finder launches these values on a grid: by what is kept for both, or by passing them on."""
         plan: Any = self._kernel.plan  # it is there, or the finder would not ask
         found = self._direct.kept(values, grid) if self._direct and self._plan is plan else None
-        passed_on: tuple[Any, ...] = plan.passed_on(self.launch)
-        return found or passed_on
+        return found or plan.passed_on(self.launch)
 
     def failed(self, code: int, stream: int, grid: "Grid", *arguments: "Any") -> "Any":
         """A launch was refused: once more where the thread only lacked a context. Raises: DeviceError."""

@@ -370,14 +370,11 @@ class Kernel:
             return Device(index, runtime=driver.runtime).on(run)
 
     def warm_up(self, given: "tuple[Any, ...]", named: "dict[str, Any]") -> "Any":
-        """Compile without a launch, which is Triton's; what it refuses is refused by name."""
-        try:
+        """Compile without a launch, which is Triton's, after the arguments were checked as for one."""
+        arguments, _options = self._bind(given, {name: value for name, value in named.items() if name != "grid"})
+        checking.arguments(self, arguments)
+        with checking.naming_constants(self, arguments), self._telling(arguments):
             return self.session.run(self.jit, *given, **named, warmup=True)
-        except (TypeError, OverflowError):
-            options = {name: value for name, value in named.items() if name != "grid"}
-            arguments, _options = self._bind(given, options)
-            checking.arguments(self, arguments)
-            raise
 
     def _telling(self, arguments: "tuple[Any, ...]") -> "AbstractContextManager[None]":
         return checking.telling_arguments(self.name, zip(self.names, arguments, strict=True))

@@ -77,6 +77,11 @@ def single(value: float) -> bytes:
     return bytes(ctypes.c_float(value))
 
 
+def is_integer(kind: str) -> bool:
+    """Whether values of a type are integers of its size, which `struct` writes as they are."""
+    return kind in _INTEGERS
+
+
 def holds(kind: str, number: int) -> bool:
     """Whether a type has an integer as one of its values; of types that are no integers there is nothing to ask."""
     return number in _INTEGERS.get(kind, (number,))
