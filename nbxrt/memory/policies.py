@@ -114,7 +114,8 @@ class Policy:
     def admit(self, peer: int) -> None:
         """Let another device use the memory of this one. Raises: CapabilityError, DeviceError."""
         runtime = self.home.runtime
-        Home(runtime, peer, self.home.captures).run(runtime.device_enable_peer_access, self.home.device)
+        if peer != self.home.device:
+            Home(runtime, peer, self.home.captures).run(runtime.device_enable_peer_access, self.home.device)
 
 
 class SinglePolicy(Policy):

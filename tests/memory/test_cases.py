@@ -252,6 +252,15 @@ def test_enabling_a_peer_is_of_one_direction_and_again_is_success(
     runtime.free(runtime.malloc(64))
 
 
+def test_a_device_is_no_peer_of_its_own(account: nbxrt.DeviceAllocator, calls: Callable[[], list[str]]) -> None:
+    account.malloc(4096, 0)
+    calls()
+
+    account.admit_peer(0, 0)
+
+    assert not {"device_enable_peer_access", "mem_set_access"} & set(calls())
+
+
 def test_a_pair_that_cannot_is_named_and_the_account_goes_on(
     account: nbxrt.DeviceAllocator, runtime: nbxrt.Runtime, simulation: Simulation
 ) -> None:
