@@ -81,6 +81,12 @@ def _numbers_of(name: str) -> "tuple[int, ...]":
 _deleters: "dict[int, Callable[[int], None] | None]" = {0: None}
 
 
+def _deleter_at(address: int) -> "Callable[[int], None] | None":
+    if address not in _deleters:
+        _deleters[address] = Deleter(address)
+    return _deleters[address]
+
+
 def asked(value: "Any", stream: "int | None") -> "Any":
     """A capsule of another library's array, by the newest form of the question that it knows. Raises: ExchangeError."""
     try:
@@ -158,7 +164,7 @@ def _wait_for_turn() -> None:
             return
 
 
-def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  # noqa: C901, PLR0915  # each call more costs
+def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  # noqa: C901, PLR0912, PLR0915  # a call more costs
     """The array of a capsule, which is used up; it is ready for work on the stream.
 
     Raises: ExchangeError, and then the capsule is as it was.
@@ -178,43 +184,42 @@ def taken(capsule: "Any", runtime: "Runtime", stream: "Any") -> "DeviceArray":  
         _set_name(at, form.used)
     finally:
         _turn.append(None)
+    # the two objects without constructors of ours; parts go into them at once, as each that is kept beside costs too
+    memory, array = Imported(), _new(DeviceArray)
     try:
         if form is VERSIONED:
             major, deleter, flags, data, sort, shape_at, strides_at, offset = form.read(MEMORY, structure)
             if major != VERSION[0]:
                 _refuse_version(structure)
+            if flags and flags & READ_ONLY:
+                memory = ImportedReadOnly()
         else:
             data, sort, shape_at, strides_at, offset, deleter = form.read(MEMORY, structure)
-            flags = 0
         try:  # what was seen before was checked then
-            memory_kind, device, kind, readers, layouts = runtime.objects.sorts[sort]  # type: ignore[union-attr]
+            memory.kind, device, array.dtype, readers, layouts = runtime.objects.sorts[sort]  # type: ignore[union-attr]
             read = readers[strides_at - shape_at if strides_at else None]
-            shape, strides, first, nbytes, highest = layouts[read(MEMORY, shape_at or _NOWHERE)]
-            give_back = _deleters[deleter]
+            array.shape, array.strides, first, nbytes, highest = layouts[read(MEMORY, shape_at or _NOWHERE)]
+            memory._deleter = _deleters[deleter]  # noqa: SLF001
         except (AttributeError, KeyError, struct.error):
-            memory_kind, device, kind, seen = _looked_at(runtime, sort, shape_at, strides_at)
-            shape, strides, first, nbytes, highest = seen
-            give_back = _deleters.get(deleter) or _deleters.setdefault(deleter, Deleter(deleter) if deleter else None)
+            memory.kind, device, array.dtype, seen = _looked_at(runtime, sort, shape_at, strides_at)
+            array.shape, array.strides, first, nbytes, highest = seen
+            memory._deleter = _deleter_at(deleter)  # noqa: SLF001
         begin = ptr = data + offset if offset else data
         if first:  # some strides are below 0
             begin = ptr + first if ptr + first >= 0 else _END
         if not nbytes:
             begin = ptr = 0
         elif not data or begin > highest:
-            _refuse_place(shape, data)
+            _refuse_place(array.shape, data)
         if stream is not None:
             as_stream(stream, device)
     except BaseException:  # it is given back as it was
         _set_name(at, form.name)
         raise
-    # the two objects without constructors of ours, and at most three values at once: more would be made a tuple first
-    memory = ImportedReadOnly() if flags and flags & READ_ONLY else Imported()
+    # at most three values at once: more would be made a tuple first
     memory.device, memory.address, memory.nbytes = device, begin, nbytes
-    memory.kind, memory.is_open, memory._process = memory_kind, True, process[0]  # noqa: SLF001
-    memory._structure, memory._deleter = structure, give_back  # noqa: SLF001
-    array = _new(DeviceArray)
-    array.memory, array.ptr, array.dtype = memory, ptr, kind
-    array.shape, array.strides, array.is_aligned = shape, strides, not ptr & 15
+    memory.is_open, memory._structure, memory._process = True, structure, process[0]  # noqa: SLF001
+    array.memory, array.ptr, array.is_aligned = memory, ptr, not ptr & 15
     array.device, array.runtime, array._device_idx = device, runtime, device._device_idx  # noqa: SLF001
     array.exports = array.launch_key = None
     return array
