@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Files and folders of backend files, separated as PATH is.
 PATH_VARIABLE = "NBXRT_BACKEND_PATH"
 
+#: As much of a name that nobody has as an error quotes.
+LONGEST_NAME = 60
+
 
 def contract() -> "Description":
     """The contract, compiled."""
@@ -193,8 +196,10 @@ def unknown(name: str, said: str = "") -> errors.BackendNotFoundError:
     known = with_packages()
     close = errors.nearest(name, known)
     lost = "".join(f"; {each}" for each in missing())
+    cut = name[:LONGEST_NAME]
+    shown = (cut if cut.isprintable() else ascii(cut)[1:-1]) + "…" * (len(name) > LONGEST_NAME)
     return errors.BackendNotFoundError(
-        f"{said or f'`{name}`'} is not a known backend: {', '.join(known)}{lost}",
+        f"{said or f'`{shown}`'} is not a known backend: {', '.join(known)}{lost}",
         hint=f"did you mean `{close}`?" if close else "",
         name=name,
     )

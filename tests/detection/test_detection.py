@@ -195,6 +195,13 @@ class TestForcing:
             assert f"NBX_GPU_BACKEND={value!r} is not a known backend: cuda, hip, metal" in str(caught.value)
             assert f"did you mean `{near}`?" in str(caught.value)
 
+    @pytest.mark.parametrize(("name", "shown"), [("\0\x1b[31m", r"\x00\x1b[31m"), ("x" * 5000, "x" * 60 + "…")])
+    def test_an_odd_name_is_quoted_as_far_as_people_read(self, name: str, shown: str) -> None:
+        with pytest.raises(nbxrt.BackendNotFoundError, match="is not a known backend") as caught:
+            nbxrt.open(name)
+
+        assert str(caught.value).startswith(f"`{shown}` is not")
+
     def test_a_name_that_is_like_none_gets_no_guess(self, box: Box) -> None:
         with pytest.raises(nbxrt.BackendNotFoundError) as caught:
             nbxrt.open("nope")
