@@ -256,7 +256,7 @@ class DeviceArray:
         ordered = as_stream(stream, self.device)
         copying.copy(buffer.side_of(spanned, "a copy", written=True), source, self.device, ordered)
         ordered.sync()
-        if nbytes == len(spanned):
+        if nbytes == self.nbytes:
             return spanned
         return bytearray().join(spanned[offset - first : offset - first + nbytes] for offset in offsets)
 

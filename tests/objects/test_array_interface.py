@@ -122,6 +122,15 @@ class TestIn:
 
         assert nbxrt.asarray(Foreign(whole[::-1, ::2])).numpy().tolist() == [[3, 5], [0, 2]]
 
+    def test_elements_that_are_repeated_are_read_as_often_as_they_are_seen(self, cuda: Simulation) -> None:
+        source = nbxrt.from_numpy(np.arange(3, dtype="float32"))
+        for shape, strides in (((2, 1), (0, 4)), ((4,), (0,)), ((2, 3), (0, 4)), ((3, 2), (4, 0))):
+            expected = np.lib.stride_tricks.as_strided(np.arange(3, dtype="float32"), shape, strides)
+
+            array = nbxrt.asarray(Foreign(source, shape=shape, strides=strides))
+
+            assert array.numpy().tolist() == array.copy().numpy().tolist() == expected.tolist()
+
     def test_strides_that_lead_nowhere_hinder_no_exchange(self, cuda: Simulation) -> None:
         one, none = (nbxrt.asarray(Foreign(nbxrt.empty(3), shape=shape, strides=(13, 4))) for shape in ((1, 3), (2, 0)))
 

@@ -652,6 +652,20 @@ class TestNumPy:
 
         assert np.from_dlpack(nbxrt.from_dlpack(given)).tolist() == given.tolist()
 
+    @pytest.mark.parametrize("shape", [(2, 1), (3,), (3, 4), (2, 3, 1), (3, 1, 4)])
+    def test_elements_that_are_repeated_are_read_as_often_as_they_are_seen(
+        self, host: Runtime, shape: tuple[int, ...]
+    ) -> None:
+        for axis, extent in enumerate(shape):
+            once = np.arange(np.prod(shape) / extent).reshape((*shape[:axis], 1, *shape[axis + 1 :]))
+            given = np.broadcast_to(once, shape)
+
+            taken = nbxrt.from_dlpack(given)
+
+            assert taken.numpy().tolist() == given.tolist()
+            assert taken.tobytes() == taken.copy().tobytes() == taken.contiguous().tobytes() == given.tobytes()
+            assert nbxrt.asarray(given).tobytes() == given.tobytes()
+
     def test_memory_outlives_the_array_that_numpy_took_it_from(self, host: Runtime) -> None:
         ours = nbxrt.from_numpy(np.arange(1000.0))
         theirs = np.from_dlpack(ours)
