@@ -251,8 +251,9 @@ def gpu_backend(*, require_device: bool = False) -> str:
     was forced or opened by name. Libraries may be loaded; the vendor's driver is called only where the operating system
     cannot tell whether a device is there. `require_device` makes a backend without a device an error.
 
-    Raises: BackendNotFoundError with the whole report; NoDeviceError with `require_device`.
+    Raises: BackendNotFoundError with the whole report; NoDeviceError with `require_device`; ArgumentTypeError.
     """
+    errors.boolean("`gpu_backend`", "require_device", require_device)
     with runtime.lock:
         name = _named()
         if require_device:

@@ -42,6 +42,8 @@ def _content(image: "Any") -> bytes:
         content = image.encode() if isinstance(image, str) else bytes(image)
     except UnicodeEncodeError as error:
         raise errors.ArgumentValueError(f"`Module` takes text that is Unicode: {error}", value=image) from None
+    except ValueError as error:  # a view that was released
+        raise errors.ArgumentValueError(f"`Module` takes the bytes of a binary: {error}", value=image) from None
     if not content:
         raise errors.ArgumentValueError("`Module` takes the bytes of a binary, and there are none", value=image)
     if len(content) < _LONGEST_PATH and not {b"\n"[0], 0} & {*content}:

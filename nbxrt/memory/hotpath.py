@@ -52,7 +52,7 @@ def make_malloc(requests: "Requests") -> "Callable[..., int]":
             entry = table[current.index if several and device is None else device][stream][nbytes]
             if nbytes.__class__ is not int:
                 entry = unknown
-        except (KeyError, AttributeError, TypeError):
+        except (KeyError, AttributeError, TypeError, ValueError):
             entry = unknown
         try:
             ptr: int = entry.pop() if entry else entry.refill()
@@ -80,7 +80,7 @@ def make_free(requests: "Requests") -> "Callable[..., None]":
     def free(ptr: int, stream: "int | None" = None) -> None:
         try:
             entry = take(ptr)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             pass
         else:
             if stream is not None and stream != entry.stream:

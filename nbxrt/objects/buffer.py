@@ -299,7 +299,10 @@ def _bounds(part: slice, nbytes: int) -> "tuple[int, int]":
 
 def _pattern(value: "Any", nbytes: int) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
-        pattern = bytes(value)
+        try:
+            pattern = bytes(value)
+        except ValueError as error:  # a view that was released
+            raise errors.ArgumentValueError(f"a pattern: {error}", value=value) from None
         if len(pattern) not in (1, 2, 4) or nbytes % len(pattern):
             raise errors.ArgumentValueError(
                 f"a pattern has 1, 2 or 4 bytes and goes into {nbytes} bytes without rest; this one has {len(pattern)}",

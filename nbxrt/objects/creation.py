@@ -130,12 +130,14 @@ def asarray(
 
 
 def _like(array: "Any", kind: "Any", device: "Any") -> "tuple[Any, Any, Any]":
-    for fact in ("shape", "dtype"):
-        if not hasattr(array, fact):
-            raise wrong_type("an array of the shape of another", "something with `shape` and `dtype`", array)
+    try:
+        shape, own = tuple(array.shape), array.dtype
+    except (AttributeError, TypeError, ValueError):  # also a class of arrays, and a view that was released
+        wanted = "something with `shape` and `dtype`"
+        raise wrong_type("an array of the shape of another", wanted, array) from None
     if device is None and isinstance(array, DeviceArray):
         device = array.device
-    return tuple(array.shape), array.dtype if kind is None else kind, device
+    return shape, own if kind is None else kind, device
 
 
 def _shared(value: "Any") -> DeviceArray:

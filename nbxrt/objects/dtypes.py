@@ -130,9 +130,9 @@ def dtype(given: "Any") -> DType:
     if found is not None:
         return found
     name = given if isinstance(given, str) else getattr(given, "name", None) or _last_word(given)
-    known = DTYPES.get(name) or _BY_TYPESTR.get(name)
+    known = DTYPES.get(name) or _BY_TYPESTR.get(name) if isinstance(name, str) else None
     if known is None:
-        if not isinstance(given, str) and not hasattr(given, "itemsize") and not isinstance(given, type):
+        if not isinstance(given, (str, type)) and not hasattr(type(given), "itemsize"):
             raise wrong_type("`dtype`", "an element type or its name", given)
         close = errors.nearest(name, list(DTYPES))
         raise errors.ArgumentValueError(

@@ -45,7 +45,9 @@ def view_of(value: "Any", what: str) -> memoryview:
         raise wrong_type(
             what, "memory: an object with the buffer protocol, a Buffer or a DeviceArray", value, said
         ) from None
-    except ValueError:  # NumPy has no buffer format for types that it was taught, such as bfloat16
+    except ValueError as error:  # NumPy has no buffer format for types that it was taught, such as bfloat16
+        if not hasattr(value, "flags"):  # a view that was released, a file that was closed
+            raise errors.ArgumentValueError(f"{what}: {type(value).__name__}: {error}", value=value) from None
         if not value.flags.c_contiguous:
             raise _scattered(what, value) from None
         return view_of(value.reshape(-1).view("uint8"), what)

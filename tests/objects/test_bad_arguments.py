@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from nbxrt.simulation import Simulation
 
 
+def released() -> memoryview:
+    """A view of nothing any more: whatever is asked of it is an error."""
+    view = memoryview(b"")
+    view.release()
+    return view
+
+
 BAD = [
     *(None, 5, -1, 2**70, 1.5, float("nan"), True, b"x", b"\xff", "", "x\0y", "nope", "no/such.yaml", [], {}, ()),
     *(object(), int, io),
+    *(np.array([0]), np.bool_(True), np.float64(2), np.ndarray, released()),
 ]
 
 #: What only the library itself makes: it is right already.
