@@ -449,7 +449,7 @@ def test_every_promise_of_the_page_has_a_test(root: Path) -> None:
     named = re.findall(r"`(test_\w+)`", page)
     here = [
         name
-        for file in Path(__file__).parent.glob("test_*.py")
+        for file in (root / "tests").rglob("test_*.py")
         for name in re.findall(r"def (test_\w+)", file.read_text("utf-8"))
     ]
 
