@@ -340,8 +340,8 @@ def open_library(
     data = description["libraries"].get(role)
     if data is None:
         raise errors.LibraryNotFoundError(f"{description['file']} has no `{role}` library", candidates=[])
-    if role == "runtime":
-        _open_first(description, machine, others)
+    if role in _OPENS_BY_NAME:
+        _open_first(description, role, machine, others)
     for file in data["loads_first"].get(machine.system, ()):
         loader.load(file, "local", machine)
     beside = _beside(data, others)
@@ -353,10 +353,17 @@ def open_library(
     return library
 
 
-def _open_first(description: "Mapping[str, Any]", machine: "Machine", others: "Callable[[str], Library]") -> None:
-    """Load what the runtime would open by itself in another copy than the one that is right."""
+#: The library that one of a role opens by itself, by its name: it may lie where the loader need not look.
+_OPENS_BY_NAME = {"runtime": "driver", "collectives": "management"}
+
+
+def _open_first(
+    description: "Mapping[str, Any]", opener: str, machine: "Machine", others: "Callable[[str], Library]"
+) -> None:
+    """Load what a library would open by itself in another copy than the one that is right, or not find."""
     for role, data in description["libraries"].items():
-        if _must_come_first(description["name"], role, data, machine):
+        is_out_of_sight = role == _OPENS_BY_NAME[opener] and search.is_below_a_root(data, machine)
+        if is_out_of_sight or (opener == "runtime" and _must_come_first(description["name"], role, data, machine)):
             try:
                 others(role)
             except errors.LibraryNotFoundError:  # its own first use will say why
@@ -364,15 +371,10 @@ def _open_first(description: "Mapping[str, Any]", machine: "Machine", others: "C
 
 
 def _must_come_first(backend: str, role: str, data: "Mapping[str, Any]", machine: "Machine") -> bool:
-    """Whether the loader would not take the right copy of a library.
-
-    A variable names another, the driver lies where the loader need not look, or it would meet one that is taken last.
-    """
+    """Whether a variable names the copy of a library, or the loader would meet one that is taken last of all."""
     if role == "runtime" or not data.get("telling"):
         return False
     if machine.variable(f"NBXRT_{backend}_{role}".upper()):
-        return True
-    if role == "driver" and search.is_below_a_root(data, machine):
         return True
     last = {folder for folder, _says, comes_last in data["telling"] if comes_last}
     return any(last & set(part.split("/")) for part in machine.started_with("LD_LIBRARY_PATH").split(":"))

@@ -93,7 +93,9 @@ def _by_step(wanted: Wanted, step: "tuple[Any, ...]", without: "tuple[str, ...]"
 
 
 def is_below_a_root(data: "Mapping[str, Any]", machine: "Machine") -> bool:
-    """Whether a library lies in a folder that its search names, under one of its names."""
+    """Whether a library lies in a folder that its own search names, under one of its names."""
+    if "same_as" in data:
+        return False
     names = [files[machine.system] for _major, files in data["names"] if machine.system in files]
     return any(
         os.path.lexists(os.path.join(machine.under(where[0]), folder, name))

@@ -318,6 +318,21 @@ class TestStubsAndCompatibility:
 
         assert said == ["3"]
 
+    def test_collectives_find_the_management_library_where_the_loader_does_not_know_its_folder(
+        self, tmp_path: Path
+    ) -> None:
+        runtime = make_library(tmp_path / "cuda/libcudart.so.12")
+        collectives = make_library(
+            tmp_path / "nccl/libnccl.so.2",
+            "#include <dlfcn.h>\n#include <stddef.h>\n"
+            'int ncclGetVersion(int *n) { *n = dlopen("libnvidia-ml.so.1", RTLD_NOW) != NULL; return 0; }',
+        )
+        make_library(tmp_path / "usr/local/nvidia/lib64/libnvidia-ml.so.1")
+        named = {"NBXRT_CUDA_RUNTIME": runtime, "NBXRT_CUDA_COLLECTIVES": collectives, "NBXRT_SYSROOT": tmp_path}
+        program = self.COUNTING.replace('"runtime"', '"collectives"').replace("cudaGetDeviceCount", "ncclGetVersion")
+
+        assert run(program, **named) == ["1"]
+
     @pytest.mark.parametrize("folder", ["run/opengl-driver/lib", "usr/local/nvidia/lib64", "usr/lib/wsl/lib"])
     def test_a_driver_in_a_folder_that_the_loader_does_not_know_is_the_one_that_the_runtime_gets(
         self, tmp_path: Path, folder: str
