@@ -97,13 +97,13 @@ def counted(number: int, held: list[Any]) -> int:
 
 def dropping_at_every(stride: int) -> None:
     """Drop things at every call of some work, or at each so many; nothing of them may be left."""
-    faulthandler.dump_traceback_later(100, exit=True)
     work()
     calls = -counted(0, [])
     assert calls > 500
     account = nbxrt.memory.account()
     held: list[Any] = []
     for number in range(1, calls + 1, stride):
+        faulthandler.dump_traceback_later(60, exit=True)  # a turn that waits for itself
         held += waste()
         nbxrt.Device(0).sync()
         counted(number, held)
