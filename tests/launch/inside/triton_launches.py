@@ -767,6 +767,13 @@ def test_a_kernel_can_be_compiled_without_a_launch(cuda):
             compiled[(2, y, 1)](*[array(runtime, 64)] * 3, 64, 64)
 
 
+def test_a_kernel_can_be_compiled_for_element_types_of_torch(cuda):
+    _simulation, _runtime = cuda
+    kind = type("dtype", (), {"__module__": "torch", "__str__": lambda _self: "torch.float32"})()
+
+    assert kernels.add.warmup(kind, kind, kind, 64, BLOCK=64, grid=(1,)).src.signature["x"] == "*fp32"
+
+
 def test_a_grid_is_as_large_as_the_device_says(cuda):
     simulation, runtime = cuda
     x = array(runtime, 64)
