@@ -444,6 +444,19 @@ def check_marks(subject: Subject) -> Iterator[Diagnostic]:
     yield subject.diagnostic(("policies", "marks"), "wrong-policy", message)
 
 
+def check_statuses(subject: Subject) -> Iterator[Diagnostic]:
+    """What has finished is not on its way too."""
+    for policy in ("queues", "marks"):
+        values = subject.mapping("policies", policy)
+        here = ("policies", policy, "busy")
+        if here in subject.faulty or (*here[:2], "complete") in subject.broken:
+            continue
+        for path, status in subject.entries(here, values.get("busy", [])):
+            if status == values.get("complete", 0):
+                message = f"the status {status} is `complete` already, and nothing of it would be on its way"
+                yield subject.diagnostic(path, "duplicate-number", message)
+
+
 def check_handles(subject: Subject) -> Iterator[Diagnostic]:
     """Where addresses stand for objects, something puts them into the table."""
     if subject.value("handles") != "object" or any(path[:1] == ("operations",) for path in subject.broken):
@@ -463,5 +476,6 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_parts,
     check_state,
     check_marks,
+    check_statuses,
     check_handles,
 )

@@ -205,9 +205,10 @@ def _container(error: Error) -> str:
 
 
 def _repeated(error: Error) -> Iterator[Diagnostic]:
-    for index in islice(verdicts.repeated(error.instance), MAX_ERRORS):
+    for index, first in islice(verdicts.repeated(error.instance), MAX_ERRORS):
         message = f"{quoted(error.instance[index])} is in the list twice"
-        yield error.document.diagnostic((*error.path, index), "repeated", message)
+        related = (error.document.related((*error.path, first), "first"),)
+        yield error.document.diagnostic((*error.path, index), "repeated", message, related=related)
 
 
 def _other(error: Error) -> Iterator[Diagnostic]:

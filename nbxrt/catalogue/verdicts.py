@@ -163,14 +163,16 @@ def _unique(wanted: bool) -> Verdict:
     return lambda value: not wanted or not isinstance(value, list) or next(repeated(value), None) is None
 
 
-def repeated(items: Sequence[Any]) -> Iterator[int]:
-    """The places in a list of what it has held before. Comparing every pair takes minutes where there are thousands."""
-    seen: set[Any] = set()
+def repeated(items: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """The places in a list of what it has held before, and where that was first.
+
+    Comparing every pair takes minutes where there are thousands.
+    """
+    seen: dict[Any, int] = {}
     for index, item in enumerate(items):
-        known = _comparable(item)
-        if known in seen:
-            yield index
-        seen.add(known)
+        first = seen.setdefault(_comparable(item), index)
+        if first != index:
+            yield index, first
 
 
 def _comparable(value: Any) -> Any:
