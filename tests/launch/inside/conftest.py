@@ -14,9 +14,6 @@ from pathlib import Path
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parents[2])]
-if "TRITON_CACHE_DIR" not in os.environ:
-    os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="nbxrt-triton-")
-    atexit.register(shutil.rmtree, os.environ["TRITON_CACHE_DIR"], ignore_errors=True)
 os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"  # 3.9 warns where it is not set
 
 import binaries  # noqa: E402
@@ -26,6 +23,13 @@ from nbxrt.simulation import build  # noqa: E402
 
 #: What each vendor's simulated device is, so that Triton compiles for it.
 SETTINGS = {"cuda": {"compute_capability_major": 9, "compute_capability_minor": 0}, "hip": {"warp_size": 64}}
+
+
+def pytest_sessionstart():
+    """Give Triton a cache of its own, in a run of these tests: others only look here for tests of theirs."""
+    if "TRITON_CACHE_DIR" not in os.environ:
+        os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="nbxrt-triton-")
+        atexit.register(shutil.rmtree, os.environ["TRITON_CACHE_DIR"], ignore_errors=True)
 
 
 def _stub(folder, source, *names):
