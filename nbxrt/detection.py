@@ -280,10 +280,14 @@ def _choose() -> BackendReport:
     """
     reports: list[BackendReport] = []
     for name, row in descriptions.overview().items():
-        if row[1] != "cpu":
-            reports.append(_missing(name) or _report(name, ask=False))
-            if reports[-1].has_device:
-                break
+        if row[1] == "cpu":
+            continue
+        report = _missing(name)
+        if report is None and _is_decided_before(name, reports):
+            break
+        reports.append(report or _report(name, ask=False))
+        if reports[-1].has_device:
+            break
     _warn_of_broken(reports)
     loading = [report for report in reports if report.library == "yes"]
     possible = [report for report in loading if report.device != "no"]
@@ -302,6 +306,29 @@ def _choose() -> BackendReport:
         hint="`nbxrt doctor` explains each; NBX_GPU_BACKEND=host runs on host memory",
         report=found,
     )
+
+
+def _is_decided_before(name: str, reports: "list[BackendReport]") -> bool:
+    """Whether cards are there that a variable may hide, so that this backend's library need not be loaded.
+
+    Their runtime is asked, but only where there is such a library.
+    """
+    hidden = [report for report in reports if report.seen and report.device == "unknown" and report.library == "yes"]
+    if not hidden or not _is_in_sight(name):
+        return False
+    for report in hidden:
+        _ask_runtime(report)
+    return any(report.device == "yes" for report in hidden)
+
+
+def _is_in_sight(name: str) -> bool:
+    try:
+        description = descriptions.load(name)
+    except errors.NbxrtError:
+        return False
+    machine = Machine()
+    is_for_here = machine.system in description["platforms"]
+    return is_for_here and search.is_in_sight(name, "runtime", description["libraries"]["runtime"], machine)
 
 
 def _missing(name: str) -> "BackendReport | None":

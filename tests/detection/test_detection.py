@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,6 @@ from machines import AUDIO, add_card, add_node, empty_bus, stub_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.needs("cc"),
@@ -330,6 +330,16 @@ class TestPresence:
 
         assert nbxrt.gpu_backend() == "cuda"
         assert box.calls == []
+
+    def test_where_a_variable_hides_none_of_the_cards_no_other_vendors_library_is_loaded(self, box: Box) -> None:
+        box.runtime("cuda", count=1)
+        other = box.runtime("hip", count=1)
+        box.nvidia()
+        box.amd()
+        box.set(CUDA_VISIBLE_DEVICES="0")
+
+        assert nbxrt.gpu_backend() == "cuda"
+        assert str(other) not in Path("/proc/self/maps").read_text()
 
 
 class TestBroken:
