@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -212,13 +213,7 @@ class TestNodes:
         with ClosedNode("/dev/kfd") as root:
             monkeypatch.setenv("NBXRT_SYSROOT", root)
             runtime = simulate("hip", "7.1", devices=0).open()
-
-            def allocate() -> str:
-                with pytest.raises(nbxrt.NoDeviceError) as caught:
-                    runtime.malloc(64)
-                return str(caught.value)
-
-            said, groups = _as_nobody(allocate)
+            said, groups = _as_nobody(partial(_refused_memory, runtime))
 
         assert f"{root}/dev/kfd is there, and this process may not read and write it" in said
         assert "its mode is 0660, its group is 0" in said or os.geteuid()
@@ -233,13 +228,7 @@ class TestNodes:
             (Path(root) / "dev/kfd").chmod(0o666)
             monkeypatch.setenv("NBXRT_SYSROOT", root)
             runtime = simulate("hip", "7.1", devices=0).open()
-
-            def allocate() -> str:
-                with pytest.raises(nbxrt.NoDeviceError) as caught:
-                    runtime.malloc(64)
-                return str(caught.value)
-
-            said, _groups = _as_nobody(allocate)
+            said, _groups = _as_nobody(partial(_refused_memory, runtime))
 
         assert f"{root}/dev/dri/renderD128 is there, and this process may not read and write it" in said
         assert "kfd is there" not in said
@@ -317,6 +306,13 @@ class ClosedNode:
 
     def __exit__(self, *_what: object) -> None:
         self._folder.cleanup()
+
+
+def _refused_memory(runtime: nbxrt.Runtime) -> str:
+    """What is said where memory is asked for and no device is there."""
+    with pytest.raises(nbxrt.NoDeviceError) as caught:
+        runtime.malloc(64)
+    return str(caught.value)
 
 
 def _as_nobody(ask: Callable[[], str]) -> tuple[str, str]:
