@@ -76,6 +76,8 @@ def content_of(path: Path) -> bytes:
 
 
 def _content(source: Path | Traversable, name: str) -> bytes:
+    if not name:  # `Path("")` would be the working folder
+        raise Refused(Diagnostic(name, 1, 1, 1, "unreadable-file", "the file cannot be read: its path is empty"))
     if isinstance(source, Path) and os.path.exists(source) and not os.path.isfile(source):  # opening a pipe may wait
         kind = "a folder" if os.path.isdir(source) else "no regular file"
         raise Refused(Diagnostic(name, 1, 1, 1, "unreadable-file", f"the file cannot be read: it is {kind}"))

@@ -349,6 +349,20 @@ def check_pending(subject: Subject) -> Iterator[Diagnostic]:
                 yield subject.diagnostic((*sequence.path, index), "wrong-policy", message)
 
 
+def check_handovers(subject: Subject) -> Iterator[Diagnostic]:
+    """What the address table keeps, and what a stream keeps, is released by each of them."""
+    for sequence in sequences(subject):
+        kept: set[str] = set()
+        for index, step in enumerate(sequence.steps):
+            key = "pend" if "pend" in step else "object" if "track" in step and "object" in step else "track"
+            name = step.get(key)
+            if name in kept:
+                message = f"{quoted(name)} is handed over already, and would be released twice"
+                yield subject.diagnostic((*sequence.path, index, key), "wrong-owner", message)
+            if name:
+                kept.add(name)
+
+
 def check_models(subject: Subject) -> Iterator[Diagnostic]:
     """A model that steps or a policy are for is one that devices can be."""
     known = [*subject.mapping("devices", "models")]
@@ -471,6 +485,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Diagnostic]], ...] = (
     check_device_calls,
     check_levels,
     check_pending,
+    check_handovers,
     check_models,
     check_policies_are_given,
     check_parts,

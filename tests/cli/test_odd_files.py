@@ -101,3 +101,10 @@ def test_a_changed_file_is_replaced_as_a_whole_or_not_at_all(room: int, tmp_path
     assert (said, file.read_bytes()) == (("", b"after" * 100) if room > 500 else ("File too large\n", b"before"))
     assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o600)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link.yaml", "mine.yaml"]
+
+
+def test_an_empty_path_is_not_taken_for_the_working_folder() -> None:
+    (fault,) = nbxrt.validate("")
+
+    assert fault.reference == "unreadable-file"
+    assert fault.message == "the file cannot be read: its path is empty"
